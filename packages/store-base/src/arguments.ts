@@ -1,0 +1,109 @@
+import { describe, InvalidArgument } from './errors.js'
+import { STATUSES, type Status, type TimerOp } from './records.js'
+
+/** The longest key, in UTF-8 bytes. */
+export const MAX_KEY_BYTES = 1024
+
+const KEY = `a string of 1 to ${MAX_KEY_BYTES} UTF-8 bytes without NUL and without lone surrogates`
+const utf8 = new TextEncoder()
+
+/** The length in UTF-8 bytes. */
+export const utf8Length = (text: string): number => utf8.encode(text).length
+
+/**
+ * Refuses what cannot be a key (an execution or child id, event id, timer path, definition id or version).
+ *
+ * @returns the key
+ */
+export function checkKey(argument: string, value: unknown): string {
+  if (
+    typeof value !== 'string' ||
+    value === '' ||
+    value.includes('\0') ||
+    // A UTF-16 unit takes at most three bytes.
+    (value.length * 3 > MAX_KEY_BYTES && (value.length > MAX_KEY_BYTES || utf8Length(value) > MAX_KEY_BYTES)) ||
+    !value.isWellFormed()
+  ) {
+    throw new InvalidArgument(argument, value, KEY)
+  }
+  return value
+}
+
+/** As `checkKey`, for what may be empty: the root path and the prefix of ids. */
+export const checkKeyOrEmpty = (argument: string, value: unknown): string => (value === '' ? '' : checkKey(argument, value))
+
+/** As `checkKey`, for what may be null: the target of an event, the parent of an execution. */
+export const checkKeyOrNull = (argument: string, value: unknown): string | null =>
+  value === null ? null : checkKey(argument, value)
+
+export function checkInteger(argument: string, value: unknown, least: number, most: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
+    throw new InvalidArgument(argument, value, `an integer from ${least} to ${most}`)
+  }
+  return value
+}
+
+/** Refuses what is no version that a commit can go on from. */
+export const checkVersion = (argument: string, value: unknown): number =>
+  checkInteger(argument, value, 0, Number.MAX_SAFE_INTEGER - 1)
+
+/** Refuses what is no time in epoch seconds. */
+export function checkTime(argument: string, value: unknown): number {
+  if (typeof value !== 'number' || !Number.isFinite(value)) {
+    throw new InvalidArgument(argument, value, 'a finite number of epoch seconds')
+  }
+  return value
+}
+
+export const isStatus = (value: unknown): value is Status => STATUSES.includes(value as Status)
+
+export function checkStatus(argument: string, value: unknown): Status {
+  if (!isStatus(value)) throw new InvalidArgument(argument, value, `one of ${STATUSES.join(', ')}`)
+  return value
+}
+
+/** Refuses what is no object with members (arrays and null are none). */
+export function checkObject(argument: string, value: unknown): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new InvalidArgument(argument, value, 'an object')
+  }
+  return value as Record<string, unknown>
+}
+
+/** Refuses an object with a member that nobody would look at: a misspelt filter must not match everything. */
+export function checkMembers(argument: string, value: unknown, allowed: readonly string[]): Record<string, unknown> {
+  const object = checkObject(argument, value)
+  for (const key of Object.keys(object)) {
+    if (!allowed.includes(key)) {
+      throw new InvalidArgument(argument, object, `an object with no other members than ${allowed.join(', ')} (has ${describe(key)})`)
+    }
+  }
+  return object
+}
+
+export function checkArray(argument: string, value: unknown): readonly unknown[] {
+  if (!Array.isArray(value)) throw new InvalidArgument(argument, value, 'an array')
+  return value
+}
+
+/** The seqs to acknowledge. Any integer is allowed: unknown ones are no error. */
+export function checkSeqs(argument: string, value: unknown): number[] {
+  const seqs = Array.isArray(value) ? value : [value]
+  return seqs.map((seq, index) =>
+    checkInteger(Array.isArray(value) ? `${argument}[${index}]` : argument, seq, 0, Number.MAX_SAFE_INTEGER),
+  )
+}
+
+/** The timers of a commit with the last entry per path, as copies. */
+export function foldTimers(argument: string, value: unknown): TimerOp[] {
+  const last = new Map<string, TimerOp>()
+  for (const [index, op] of checkArray(argument, value).entries()) {
+    const where = `${argument}[${index}]`
+    const { action, path, fireAt } = checkObject(where, op)
+    const key = checkKey(`${where}.path`, path)
+    if (action === 'cancel') last.set(key, { action, path: key })
+    else if (action === 'schedule') last.set(key, { action, path: key, fireAt: checkTime(`${where}.fireAt`, fireAt) })
+    else throw new InvalidArgument(`${where}.action`, action, "'schedule' or 'cancel'")
+  }
+  return [...last.values()]
+}

@@ -1,0 +1,50 @@
+import { InvalidCursor } from './errors.js'
+
+const encode = (text: string): string => Buffer.from(text).toString('base64url')
+
+/** A key of 1024 bytes and the rest, as base64. */
+const MAX_LENGTH = 2048
+
+function decode(cursor: unknown): string {
+  if (typeof cursor !== 'string') throw new InvalidCursor('is not a string')
+  const unpadded = cursor.replace(/={1,2}$/, '')
+  const text = cursor.length > MAX_LENGTH ? '' : Buffer.from(unpadded, 'base64url').toString()
+  if (encode(text) !== unpadded || text === '') throw new InvalidCursor('is damaged')
+  return text
+}
+
+/**
+ * The cursor of a listing that goes on at an offset: base64 of its decimal digits, as Python harel makes it, and of
+ * the fingerprint of the filters where one is given.
+ */
+export function encodeOffset(offset: number, fingerprint = ''): string {
+  const text = encode(fingerprint === '' ? String(offset) : `${offset}.${fingerprint}`)
+  return text.padEnd(Math.ceil(text.length / 4) * 4, '=')
+}
+
+/** @throws InvalidCursor when it was not made by `encodeOffset` with this fingerprint */
+export function decodeOffset(cursor: string, fingerprint = ''): number {
+  const match = /^(0|[1-9]\d{0,15})(?:\.(.+))?$/s.exec(decode(cursor))
+  const offset = Number(match?.[1])
+  if (match === null || !Number.isSafeInteger(offset)) throw new InvalidCursor('was not made by a listing with offsets')
+  if ((match[2] ?? '') !== fingerprint) throw new InvalidCursor('was made under other filters')
+  return offset
+}
+
+/** The cursor of a listing that goes on behind a key. */
+export const encodeKey = (key: string, fingerprint = ''): string => encode(`k.${fingerprint}.${key}`)
+
+/** @throws InvalidCursor when it was not made by `encodeKey` with this fingerprint */
+export function decodeKey(cursor: string, fingerprint = ''): string {
+  const match = /^k\.([^.]*)\.(.*)$/s.exec(decode(cursor))
+  if (match === null) throw new InvalidCursor('was not made by a listing with keys')
+  if (match[1] !== fingerprint) throw new InvalidCursor('was made under other filters')
+  return match[2] as string
+}
+
+/** A short hash (FNV-1a, 32 bits) that tells filters apart; it protects nothing. */
+export function fingerprintOf(filters: unknown): string {
+  let hash = 0x811c9dc5
+  for (const byte of Buffer.from(JSON.stringify(filters))) hash = Math.imul(hash ^ byte, 0x01000193)
+  return (hash >>> 0).toString(36)
+}

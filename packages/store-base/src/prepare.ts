@@ -1,0 +1,125 @@
+import { checkArray, checkKey, checkKeyOrEmpty, checkKeyOrNull, checkMembers, checkObject, checkVersion, foldTimers } from './arguments.js'
+import { encodeEvent, encodeExecution, encodeJson } from './encode.js'
+import { InvalidArgument } from './errors.js'
+import type { Numbers } from './numbers.js'
+import type { CommitChanges } from './protocol.js'
+import { type Execution, type HarelEvent, newId, type Status, type TimerOp } from './records.js'
+
+/** The columns of an execution by which listings filter, and which they show. */
+export interface SummaryColumns {
+  readonly definitionId: string
+  readonly status: Status
+  readonly outcome: string | null
+  readonly activePath: string | null
+  readonly parentId: string | null
+  readonly finishedAt: number | null
+}
+
+/** A commit as a backend gets it: checked, serialised, plain data that can be sent to another thread. */
+export interface PreparedCommit extends SummaryColumns {
+  readonly id: string
+  /** The version that must be stored now; 0: none. */
+  readonly expected: number
+  /** The version of the payload: `expected + 1`. */
+  readonly version: number
+  /** Random; stands in the payload, so that a commit whose reply was lost can be recognised. */
+  readonly token: string
+  /** The payload of the execution. */
+  readonly data: string
+  readonly emits: readonly PreparedEmit[]
+  readonly processedEventId: string | undefined
+  /** At most one per path. */
+  readonly timers: readonly TimerOp[]
+  readonly spawns: readonly PreparedSpawn[]
+  /** The text of a trace step. */
+  readonly trace: string | undefined
+}
+
+export interface PreparedEmit {
+  readonly targetId: string | null
+  readonly eventId: string
+  /** The text of the event. */
+  readonly event: string
+}
+
+export interface PreparedSpawn {
+  readonly childId: string
+  readonly rootPath: string
+  /** The text of the context. */
+  readonly context: string
+}
+
+const CHANGES = ['emits', 'processedEventId', 'timers', 'spawns', 'trace', 'step'] as const
+const NOTHING: readonly never[] = []
+
+/**
+ * Checks and serialises a commit. Afterwards it depends on the caller's objects no more.
+ *
+ * @throws InvalidArgument, NotSerializable
+ */
+export function prepareCommit(execution: Execution, changes: CommitChanges = {}, numbers: Numbers = 'exact'): PreparedCommit {
+  checkObject('execution', execution)
+  checkMembers('changes', changes, CHANGES)
+  const expected = checkVersion('execution.version', execution.version)
+  checkWritable(execution)
+  const version = expected + 1
+  const token = newId()
+  const data = encodeExecution(execution, version, token, numbers)
+  const { emits, processedEventId, timers, spawns, trace } = changes
+  return {
+    id: execution.id,
+    definitionId: execution.definitionId,
+    status: execution.status,
+    outcome: execution.outcome,
+    activePath: execution.activePath,
+    parentId: execution.parentId,
+    finishedAt: execution.finishedAt,
+    expected,
+    version,
+    token,
+    data,
+    emits: emits === undefined ? NOTHING : prepareEmits(emits, numbers),
+    processedEventId: processedEventId === undefined ? undefined : checkKey('changes.processedEventId', processedEventId),
+    timers: timers === undefined ? NOTHING : foldTimers('changes.timers', timers),
+    spawns: spawns === undefined ? NOTHING : prepareSpawns(spawns, numbers),
+    trace: trace === undefined ? undefined : prepareTrace('changes.trace', trace, numbers),
+  }
+}
+
+// The new version is set after the write, when it is too late to find out that it cannot be.
+function checkWritable(execution: Execution): void {
+  const own = Object.getOwnPropertyDescriptor(execution, 'version')
+  if (own !== undefined && own.writable !== true && own.set === undefined) {
+    throw new InvalidArgument('execution', execution, 'an object whose version can be set (not a frozen one)')
+  }
+}
+
+const prepareEmits = (emits: unknown, numbers: Numbers): PreparedEmit[] =>
+  checkArray('changes.emits', emits).map((emit, index) => {
+    const where = `changes.emits[${index}]`
+    const { targetId, event } = checkObject(where, emit)
+    return {
+      targetId: checkKeyOrNull(`${where}.targetId`, targetId),
+      event: encodeEvent(event as HarelEvent, `${where}.event`, numbers),
+      eventId: (event as HarelEvent).id,
+    }
+  })
+
+const prepareSpawns = (spawns: unknown, numbers: Numbers): PreparedSpawn[] =>
+  checkArray('changes.spawns', spawns).map((spawn, index) => {
+    const where = `changes.spawns[${index}]`
+    const { childId, rootPath, context } = checkObject(where, spawn)
+    return {
+      childId: checkKey(`${where}.childId`, childId),
+      rootPath: checkKeyOrEmpty(`${where}.rootPath`, rootPath),
+      context: encodeJson(checkObject(`${where}.context`, context), `${where}.context`, numbers),
+    }
+  })
+
+/**
+ * The text of a trace step, without an `index` of its own: the store counts. @throws InvalidArgument, NotSerializable
+ */
+export function prepareTrace(argument: string, step: unknown, numbers: Numbers): string {
+  const { index: _counted, ...rest } = checkObject(argument, step)
+  return encodeJson('index' in (step as object) ? rest : step, argument, numbers)
+}

@@ -1,0 +1,65 @@
+import { isStatus } from './arguments.js'
+import type { DefinitionRow, OutboxRow, SpawnRow, SummaryRow, TraceRow } from './backend.js'
+import { decodeEvent, decodeJson, decodeObject } from './decode.js'
+import { CorruptRecord } from './errors.js'
+import type { ReadOptions } from './numbers.js'
+import type { DefinitionRecord, ExecutionSummary, JsonValue, OutboxEntry, SpawnEntry, TraceStep } from './records.js'
+
+/** The rows that can be read; the others are reported and stay where they are, so that one never stops a queue. */
+function readable<Row, Record>(rows: readonly Row[], read: (row: Row) => Record, options: ReadOptions): Record[] {
+  const records: Record[] = []
+  for (const row of rows) {
+    try {
+      records.push(read(row))
+    } catch (error) {
+      if (!(error instanceof CorruptRecord)) throw error
+      options.onWarning?.(error.message)
+    }
+  }
+  return records
+}
+
+export const toOutbox = (rows: readonly OutboxRow[], options: ReadOptions): OutboxEntry[] =>
+  readable(
+    rows,
+    ({ seq, targetId, event }) => ({ seq, targetId, event: decodeEvent(event, `outbox entry ${seq}`, options) }),
+    options,
+  )
+
+export const toSpawns = (rows: readonly SpawnRow[], options: ReadOptions): SpawnEntry[] =>
+  readable(
+    rows,
+    ({ seq, parentId, childId, rootPath, context }) => ({
+      seq,
+      parentId,
+      childId,
+      rootPath,
+      context: decodeObject(context, `spawn ${seq}`, options),
+    }),
+    options,
+  )
+
+export const toTrace = (rows: readonly TraceRow[], id: string, options: ReadOptions): TraceStep[] =>
+  readable(
+    rows,
+    ({ index, entry }) => {
+      const { index: _stored, ...step } = decodeObject(entry, `trace step ${index} of ${JSON.stringify(id)}`, options)
+      return { ...step, index }
+    },
+    options,
+  )
+
+export const toSummaries = (rows: readonly SummaryRow[], options: ReadOptions): ExecutionSummary[] =>
+  readable(
+    rows,
+    ({ id, definitionId, status, outcome, activePath, version, parentId, finishedAt }) => {
+      if (!isStatus(status)) throw new CorruptRecord(`execution ${JSON.stringify(id)}`, 'its status cannot be told')
+      return { id, definitionId, status, outcome, activePath, version, parentId, finishedAt }
+    },
+    options,
+  )
+
+export function toDefinition({ id, version, definition, publishedAt }: DefinitionRow, options: ReadOptions): DefinitionRecord {
+  const value = decodeJson(definition, `definition ${JSON.stringify(id)} ${JSON.stringify(version)}`, options) as JsonValue
+  return publishedAt === null ? { id, version, definition: value } : { id, version, definition: value, publishedAt }
+}

@@ -1,0 +1,1 @@
+export { AsyncDictStore, DictStore, type DictStoreOptions } from './store.js'

@@ -1,0 +1,15 @@
+import { defineConfig } from 'tsup'
+
+/** The build of every published package: ESM and CommonJS, with types for both. */
+export const library = (options = {}) =>
+  defineConfig({
+    entry: ['src/index.ts'],
+    format: ['esm', 'cjs'],
+    dts: true,
+    clean: true,
+    sourcemap: true,
+    target: 'es2023',
+    platform: 'node',
+    treeshake: true,
+    ...options,
+  })
