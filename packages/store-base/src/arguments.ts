@@ -30,7 +30,8 @@ export function checkKey(argument: string, value: unknown): string {
 }
 
 /** As `checkKey`, for what may be empty: the root path and the prefix of ids. */
-export const checkKeyOrEmpty = (argument: string, value: unknown): string => (value === '' ? '' : checkKey(argument, value))
+export const checkKeyOrEmpty = (argument: string, value: unknown): string =>
+  value === '' ? '' : checkKey(argument, value)
 
 /** As `checkKey`, for what may be null: the target of an event, the parent of an execution. */
 export const checkKeyOrNull = (argument: string, value: unknown): string | null =>
@@ -75,7 +76,11 @@ export function checkMembers(argument: string, value: unknown, allowed: readonly
   const object = checkObject(argument, value)
   for (const key of Object.keys(object)) {
     if (!allowed.includes(key)) {
-      throw new InvalidArgument(argument, object, `an object with no other members than ${allowed.join(', ')} (has ${describe(key)})`)
+      throw new InvalidArgument(
+        argument,
+        object,
+        `an object with no other members than ${allowed.join(', ')} (has ${describe(key)})`,
+      )
     }
   }
   return object

@@ -1,4 +1,12 @@
-import type { Awaitable, CommitChanges, ExecutionStore, ListQuery, QueuePage, SyncExecutionStore, TimerPage } from './protocol.js'
+import type {
+  Awaitable,
+  CommitChanges,
+  ExecutionStore,
+  ListQuery,
+  QueuePage,
+  SyncExecutionStore,
+  TimerPage,
+} from './protocol.js'
 import type { DefinitionRecord, Execution, TraceStep } from './records.js'
 
 /** A store whose methods return promises and reject, made of one whose methods may return values and throw. */

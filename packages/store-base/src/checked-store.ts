@@ -1,5 +1,5 @@
-import { AsyncStore } from './async-store.js'
 import { checkInteger, checkKey, checkKeyOrEmpty, checkMembers, checkSeqs, checkTime } from './arguments.js'
+import { AsyncStore } from './async-store.js'
 import type { DefinitionRow, StoreBackend, SyncStoreBackend } from './backend.js'
 import { decodeExecution } from './decode.js'
 import { encodeJson } from './encode.js'
@@ -47,7 +47,12 @@ function fill<Row extends { seq: number }, Entry>(
 }
 
 const checkDefinition = (record: DefinitionRecord, numbers: Numbers): DefinitionRow => {
-  const { id, version, definition, publishedAt } = checkMembers('record', record, ['id', 'version', 'definition', 'publishedAt'])
+  const { id, version, definition, publishedAt } = checkMembers('record', record, [
+    'id',
+    'version',
+    'definition',
+    'publishedAt',
+  ])
   return {
     id: checkKey('record.id', id),
     version: checkKey('record.version', version),
@@ -120,7 +125,11 @@ class Core {
 
   pendingOutbox(page?: QueuePage) {
     const backend = this.#open
-    return fill((part) => backend.pendingOutbox(part), checkQueuePage(page), (rows) => toOutbox(rows, this.#reading))
+    return fill(
+      (part) => backend.pendingOutbox(part),
+      checkQueuePage(page),
+      (rows) => toOutbox(rows, this.#reading),
+    )
   }
 
   ackOutbox(seqs: number | readonly number[]) {
@@ -129,7 +138,11 @@ class Core {
 
   pendingSpawns(page?: QueuePage) {
     const backend = this.#open
-    return fill((part) => backend.pendingSpawns(part), checkQueuePage(page), (rows) => toSpawns(rows, this.#reading))
+    return fill(
+      (part) => backend.pendingSpawns(part),
+      checkQueuePage(page),
+      (rows) => toSpawns(rows, this.#reading),
+    )
   }
 
   ackSpawn(seqs: number | readonly number[]) {

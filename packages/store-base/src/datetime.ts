@@ -13,7 +13,8 @@ export function canonicalDatetime(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined
   const match = TEXT.exec(value)
   if (match === null) return /^[+-]?\d+(\.\d*)?$/.test(value) ? fromNumber(Number(value)) : undefined
-  const [, year = '', month = '', day = '', hour = '00', minute = '00', second = '00', fraction = '', offset = ''] = match
+  const [, year = '', month = '', day = '', hour = '00', minute = '00', second = '00', fraction = '', offset = ''] =
+    match
   const date = new Date(Date.UTC(2000, Number(month) - 1, Number(day)))
   date.setUTCFullYear(Number(year), Number(month) - 1, Number(day))
   const exists = date.getUTCMonth() === Number(month) - 1 && date.getUTCDate() === Number(day) && year !== '0000'

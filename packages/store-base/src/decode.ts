@@ -9,7 +9,8 @@ import { hasLoneSurrogate, isDeeperThan, MAX_NESTING, type Parsed, parseJson } f
 import { noteRounded, type ReadOptions } from './numbers.js'
 import { type ChildState, type Execution, type HarelEvent, type JsonObject, newId, STATUSES } from './records.js'
 
-const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Reads the members of one stored object as leniently as Python does, and says which one it refuses. */
 class Fields {
@@ -104,7 +105,8 @@ const truths: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
   ...[false, 0, '0', 'false', 'f', 'no', 'n', 'off'].map((value) => [value, false] as const),
 ])
 
-const booleanOf = (value: unknown): boolean | undefined => truths.get(typeof value === 'string' ? value.toLowerCase() : value)
+const booleanOf = (value: unknown): boolean | undefined =>
+  truths.get(typeof value === 'string' ? value.toLowerCase() : value)
 
 function parseRecord(text: string, record: string, wire: 'payload' | 'context'): Parsed {
   let parsed: Parsed
@@ -116,7 +118,8 @@ function parseRecord(text: string, record: string, wire: 'payload' | 'context'):
   // Payloads are parsed by pydantic, which is stricter than the `json` module that parses the other texts.
   if (wire === 'payload') {
     if (hasLoneSurrogate(text)) throw new CorruptRecord(record, 'it has a lone surrogate')
-    if (isDeeperThan(parsed.value, MAX_NESTING)) throw new CorruptRecord(record, `it is nested deeper than ${MAX_NESTING} levels`)
+    if (isDeeperThan(parsed.value, MAX_NESTING))
+      throw new CorruptRecord(record, `it is nested deeper than ${MAX_NESTING} levels`)
   }
   return parsed
 }
@@ -170,7 +173,9 @@ export function decodeExecution(text: string, id?: string, options: ReadOptions 
     parentId: fields.nullableString('parent_id'),
     childId: fields.nullableString('child_id'),
     deferred: fields.list('deferred', (event, index) => readEvent(fields.inside(`deferred[${index}]`, event))),
-    children: fields.map('children', (child, key) => readChild(fields.inside(`children[${JSON.stringify(key)}]`, child))),
+    children: fields.map('children', (child, key) =>
+      readChild(fields.inside(`children[${JSON.stringify(key)}]`, child)),
+    ),
     invokeSeq: fields.map('invoke_seq', (seq, path) => {
       const count = integerOf(seq)
       if (count === undefined) throw new CorruptRecord(record, `invoke_seq[${JSON.stringify(path)}] must be an integer`)

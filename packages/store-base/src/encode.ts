@@ -33,7 +33,8 @@ const boolean = (argument: string, value: unknown): boolean => {
   return value
 }
 
-const nullableTime = (argument: string, value: unknown): number | null => (value === null ? null : checkTime(argument, value))
+const nullableTime = (argument: string, value: unknown): number | null =>
+  value === null ? null : checkTime(argument, value)
 
 const count = (argument: string, value: unknown): number => checkInteger(argument, value, 0, Number.MAX_SAFE_INTEGER)
 
@@ -80,7 +81,9 @@ function mapMembers<T>(argument: string, value: unknown, map: (argument: string,
   const entries = Object.entries(checkObject(argument, value))
   // Most executions have no children and no counters.
   if (entries.length === 0) return {} as Record<string, T>
-  return Object.fromEntries(entries.map(([key, member]) => [key, map(`${argument}[${JSON.stringify(key)}]`, member, key)]))
+  return Object.fromEntries(
+    entries.map(([key, member]) => [key, map(`${argument}[${JSON.stringify(key)}]`, member, key)]),
+  )
 }
 
 /**
@@ -89,7 +92,12 @@ function mapMembers<T>(argument: string, value: unknown, map: (argument: string,
  *
  * @throws InvalidArgument, NotSerializable with the path
  */
-export function encodeExecution(execution: Execution, version: number, token: string, numbers: Numbers = 'exact'): string {
+export function encodeExecution(
+  execution: Execution,
+  version: number,
+  token: string,
+  numbers: Numbers = 'exact',
+): string {
   const name = 'execution'
   if (numbers === 'exact') refuseRounded(name, execution, execution.context)
   const wire = {

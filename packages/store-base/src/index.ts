@@ -23,7 +23,13 @@ export {
 export { Names } from './names.js'
 export type { Numbers, OnWarning, ReadOptions } from './numbers.js'
 export { observeStore } from './observe-store.js'
-export { type PreparedCommit, type PreparedEmit, type PreparedSpawn, prepareCommit, type SummaryColumns } from './prepare.js'
+export {
+  type PreparedCommit,
+  type PreparedEmit,
+  type PreparedSpawn,
+  prepareCommit,
+  type SummaryColumns,
+} from './prepare.js'
 export type * from './protocol.js'
 export type { CheckedQueuePage, CheckedTimerPage } from './queues.js'
 export * from './records.js'

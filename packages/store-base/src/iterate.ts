@@ -19,18 +19,37 @@ async function* sweep<Entry, Position>(
 
 /** One sweep over the undelivered events, in constant memory. Entries acknowledged meanwhile are no hindrance. */
 export const outbox = (store: ExecutionStore, pageSize = PAGE): AsyncGenerator<OutboxEntry, void, undefined> =>
-  sweep<OutboxEntry, number>((page) => store.pendingOutbox(page), (entry) => entry.seq, pageSize)
+  sweep<OutboxEntry, number>(
+    (page) => store.pendingOutbox(page),
+    (entry) => entry.seq,
+    pageSize,
+  )
 
 /** One sweep over the children still to be created, in constant memory. */
 export const spawns = (store: ExecutionStore, pageSize = PAGE): AsyncGenerator<SpawnEntry, void, undefined> =>
-  sweep<SpawnEntry, number>((page) => store.pendingSpawns(page), (entry) => entry.seq, pageSize)
+  sweep<SpawnEntry, number>(
+    (page) => store.pendingSpawns(page),
+    (entry) => entry.seq,
+    pageSize,
+  )
 
 /** One sweep over the timers that are due at `now` (epoch seconds), in constant memory. */
-export const timers = (store: ExecutionStore, now: number, pageSize = PAGE): AsyncGenerator<DueTimer, void, undefined> =>
-  sweep<DueTimer, DueTimer>((page) => store.dueTimers(now, page), (timer) => timer, pageSize)
+export const timers = (
+  store: ExecutionStore,
+  now: number,
+  pageSize = PAGE,
+): AsyncGenerator<DueTimer, void, undefined> =>
+  sweep<DueTimer, DueTimer>(
+    (page) => store.dueTimers(now, page),
+    (timer) => timer,
+    pageSize,
+  )
 
 /** All summaries that pass the filters, in constant memory. `query.limit` is the size of a page. */
-export async function* executions(store: ExecutionStore, query: ListQuery = {}): AsyncGenerator<ExecutionSummary, void, undefined> {
+export async function* executions(
+  store: ExecutionStore,
+  query: ListQuery = {},
+): AsyncGenerator<ExecutionSummary, void, undefined> {
   let cursor = query.cursor ?? null
   do {
     const page = await store.listExecutions({ ...query, cursor })

@@ -27,7 +27,9 @@ function find(value: unknown, depth: number, numbers: Numbers): Problem | undefi
     case 'boolean':
       return undefined
     case 'number':
-      return Number.isFinite(value) || numbers === 'lossy' ? undefined : problem(`is ${value}, which JSON has no text for`)
+      return Number.isFinite(value) || numbers === 'lossy'
+        ? undefined
+        : problem(`is ${value}, which JSON has no text for`)
     case 'object':
       break
     case 'undefined':
@@ -116,13 +118,14 @@ export function toJson(value: unknown, name: string): string {
 
 // JSON.stringify escapes lone surrogates and nothing else above U+001F.
 const maybeSurrogate = /\\u[dD][89a-fA-F]/
-const escapedSurrogate = /\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|u[dD][c-fC-F][0-9a-fA-F]{2}|.)/gs
+const escapedSurrogate =
+  /\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|u[dD][c-fC-F][0-9a-fA-F]{2}|.)/gs
 
 /** Whether a JSON text holds half of a surrogate pair, escaped. Unescaped halves cannot stand in UTF-8. */
 export function hasLoneSurrogate(text: string): boolean {
   if (!maybeSurrogate.test(text)) return false
-  for (const [escape] of text.matchAll(escapedSurrogate)) {
-    if (escape.length === 6 && maybeSurrogate.test(escape)) return true
+  for (const [sequence] of text.matchAll(escapedSurrogate)) {
+    if (sequence.length === 6 && maybeSurrogate.test(sequence)) return true
   }
   return false
 }

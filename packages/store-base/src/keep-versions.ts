@@ -14,7 +14,8 @@ export function keepVersions<S extends { commit(execution: Execution, ...rest: n
       if (typeof member !== 'function') return member
       if (key !== 'commit' && key !== 'save') return member.bind(target)
       return (execution: Execution, ...rest: unknown[]): unknown => {
-        if (typeof execution === 'object' && execution !== null && !versions.has(execution)) versions.set(execution, execution.version)
+        if (typeof execution === 'object' && execution !== null && !versions.has(execution))
+          versions.set(execution, execution.version)
         return member.call(target, execution, ...rest)
       }
     },

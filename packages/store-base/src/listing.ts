@@ -28,7 +28,8 @@ export function checkListQuery(query: ListQuery, paging: 'key' | 'offset'): Chec
   const given = checkMembers('query', query, ['status', 'definitionId', 'rootsOnly', 'limit', 'cursor'])
   for (const filter of ['status', 'definitionId', 'rootsOnly']) {
     // A filter that got lost on the way must not turn into "everything".
-    if (filter in given && given[filter] === undefined) throw new InvalidArgument(`query.${filter}`, undefined, 'left out or given a value')
+    if (filter in given && given[filter] === undefined)
+      throw new InvalidArgument(`query.${filter}`, undefined, 'left out or given a value')
   }
   const filter: ListFilter = {
     statuses: 'status' in given ? checkStatuses(given.status) : undefined,
@@ -70,7 +71,10 @@ export function toPage(
 ): ExecutionPage {
   if (next === null) return { items, nextCursor: null }
   const { fingerprint } = query
-  return { items, nextCursor: paging === 'key' ? encodeKey(next, fingerprint) : encodeOffset(Number(next), fingerprint) }
+  return {
+    items,
+    nextCursor: paging === 'key' ? encodeKey(next, fingerprint) : encodeOffset(Number(next), fingerprint),
+  }
 }
 
 /** Whether a summary passes the filters. */
@@ -83,7 +87,10 @@ export const matches = (summary: ExecutionSummary, { statuses, definitionId, roo
  * One page out of up to `limit + 1` rows that are ordered by id: the extra row only tells that there is a next page,
  * which starts behind the last row of this one.
  */
-export function listingPage<Row extends { id: string }>(rows: readonly Row[], limit: number): { rows: Row[]; next: string | null } {
+export function listingPage<Row extends { id: string }>(
+  rows: readonly Row[],
+  limit: number,
+): { rows: Row[]; next: string | null } {
   const page = rows.slice(0, limit)
   return { rows: page, next: rows.length > limit ? (page.at(-1)?.id ?? null) : null }
 }

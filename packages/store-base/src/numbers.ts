@@ -19,7 +19,12 @@ export interface ReadOptions {
 const rounded = new WeakMap<object, string>()
 
 /** Remembers and reports that a record was loaded with a rounded number. */
-export function noteRounded(number: string | undefined, record: string, options: ReadOptions, holders: readonly object[]): void {
+export function noteRounded(
+  number: string | undefined,
+  record: string,
+  options: ReadOptions,
+  holders: readonly object[],
+): void {
   if (number === undefined || options.numbers === 'lossy') return
   for (const holder of holders) rounded.set(holder, number)
   options.onWarning?.(`${record} holds the number ${number}, which JavaScript does not hold exactly`)

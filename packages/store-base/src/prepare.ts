@@ -1,4 +1,13 @@
-import { checkArray, checkKey, checkKeyOrEmpty, checkKeyOrNull, checkMembers, checkObject, checkVersion, foldTimers } from './arguments.js'
+import {
+  checkArray,
+  checkKey,
+  checkKeyOrEmpty,
+  checkKeyOrNull,
+  checkMembers,
+  checkObject,
+  checkVersion,
+  foldTimers,
+} from './arguments.js'
 import { encodeEvent, encodeExecution, encodeJson } from './encode.js'
 import { InvalidArgument } from './errors.js'
 import type { Numbers } from './numbers.js'
@@ -57,7 +66,11 @@ const NOTHING: readonly never[] = []
  *
  * @throws InvalidArgument, NotSerializable
  */
-export function prepareCommit(execution: Execution, changes: CommitChanges = {}, numbers: Numbers = 'exact'): PreparedCommit {
+export function prepareCommit(
+  execution: Execution,
+  changes: CommitChanges = {},
+  numbers: Numbers = 'exact',
+): PreparedCommit {
   checkObject('execution', execution)
   checkMembers('changes', changes, CHANGES)
   const expected = checkVersion('execution.version', execution.version)
@@ -79,7 +92,8 @@ export function prepareCommit(execution: Execution, changes: CommitChanges = {},
     token,
     data,
     emits: emits === undefined ? NOTHING : prepareEmits(emits, numbers),
-    processedEventId: processedEventId === undefined ? undefined : checkKey('changes.processedEventId', processedEventId),
+    processedEventId:
+      processedEventId === undefined ? undefined : checkKey('changes.processedEventId', processedEventId),
     timers: timers === undefined ? NOTHING : foldTimers('changes.timers', timers),
     spawns: spawns === undefined ? NOTHING : prepareSpawns(spawns, numbers),
     trace: trace === undefined ? undefined : prepareTrace('changes.trace', trace, numbers),

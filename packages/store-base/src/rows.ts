@@ -59,7 +59,14 @@ export const toSummaries = (rows: readonly SummaryRow[], options: ReadOptions): 
     options,
   )
 
-export function toDefinition({ id, version, definition, publishedAt }: DefinitionRow, options: ReadOptions): DefinitionRecord {
-  const value = decodeJson(definition, `definition ${JSON.stringify(id)} ${JSON.stringify(version)}`, options) as JsonValue
+export function toDefinition(
+  { id, version, definition, publishedAt }: DefinitionRow,
+  options: ReadOptions,
+): DefinitionRecord {
+  const value = decodeJson(
+    definition,
+    `definition ${JSON.stringify(id)} ${JSON.stringify(version)}`,
+    options,
+  ) as JsonValue
   return publishedAt === null ? { id, version, definition: value } : { id, version, definition: value, publishedAt }
 }

@@ -19,7 +19,10 @@ import {
 const compareTimers = (a: DueTimer, b: DueTimer): number =>
   a.fireAt - b.fireAt || compareBytes(a.executionId, b.executionId) || compareBytes(a.path, b.path)
 
-const page = <Row extends { seq: number }>(rows: ReadonlyMap<number, Row>, { limit, after }: CheckedQueuePage): Row[] => {
+const page = <Row extends { seq: number }>(
+  rows: ReadonlyMap<number, Row>,
+  { limit, after }: CheckedQueuePage,
+): Row[] => {
   const found: Row[] = []
   for (const row of rows.values()) {
     if (found.length === limit) break

@@ -19,7 +19,8 @@ export interface DictStoreOptions extends StoreOptions {
  */
 export class DictStore extends SyncCheckedStore {
   constructor({ copy = false, traceMax = 200, ...options }: DictStoreOptions = {}) {
-    if (!Number.isInteger(traceMax) || traceMax < 0) throw new InvalidArgument('traceMax', traceMax, 'an integer from 0')
+    if (!Number.isInteger(traceMax) || traceMax < 0)
+      throw new InvalidArgument('traceMax', traceMax, 'an integer from 0')
     const capabilities = {
       durable: false,
       shared: false,
