@@ -1,0 +1,140 @@
+import { AssertionError } from 'node:assert'
+import type { ExecutionStore, Numbers, OnWarning, StoreCapabilities } from '@harel/store-base'
+
+/** How a store is to be opened. */
+export interface OpenOptions {
+  /** The prefix of all names in the database. Stores that share nothing may ignore it. */
+  prefix: string
+  /** How many steps of a trace are kept; absent: the store's own default, 200. */
+  traceMax?: number
+  onWarning?: OnWarning
+  numbers?: Numbers
+}
+
+/** Raw access to the database under one prefix, past the store. Each one that is there makes more checks run. */
+export interface Probes {
+  /** The payload of an execution as it is stored. */
+  executionText?(id: string): Promise<string | undefined>
+  /** Stores an execution as another program would: this payload, nothing beside it. */
+  insertExecutionText?(id: string, version: number, text: string): Promise<void>
+  /** Stores an undelivered event as another program would. */
+  insertOutboxText?(targetId: string, text: string): Promise<void>
+  /** How many rows (keys, documents, …) there are of each kind. Counters from which seqs are taken are left out. */
+  rows?(): Promise<Record<string, number>>
+}
+
+/** What a check works on. */
+export interface CheckContext {
+  readonly store: ExecutionStore
+  readonly capabilities: StoreCapabilities
+  /** Stands in front of every id of the check, so that it works on a database in use. */
+  readonly ns: string
+  /** With which `store` was opened. */
+  readonly traceMax: number
+  /**
+   * Opens another handle; on the same database where `capabilities.shared`, and under the same prefix unless another
+   * one is given. The check need not close it.
+   */
+  readonly open: ((options?: Partial<OpenOptions>) => Promise<ExecutionStore>) | undefined
+  readonly probes: Probes
+}
+
+type Facts = Pick<CheckContext, 'capabilities' | 'probes'> & { readonly open: unknown }
+
+const NEEDS = {
+  copies: ({ capabilities }: Facts) => capabilities.identity && 'load returns the very object that was committed',
+  identity: ({ capabilities }: Facts) => !capabilities.identity && 'load returns copies',
+  ordered: ({ capabilities }: Facts) => !capabilities.ordered && 'listings have no order',
+  keyPaging: ({ capabilities }: Facts) => capabilities.paging !== 'key' && 'listings go on at an offset',
+  dedupeForever: ({ capabilities }: Facts) =>
+    capabilities.dedupe !== 'forever' && `only ${capabilities.dedupe} event ids are remembered`,
+  open: ({ open }: Facts) => open === undefined && 'there is no way to open another handle',
+  shared: ({ capabilities, open }: Facts) =>
+    open === undefined
+      ? 'there is no way to open another handle'
+      : !capabilities.shared && 'every handle has a database of its own',
+  durable: ({ capabilities }: Facts) => !capabilities.durable && 'nothing outlives the store',
+  executionText: ({ probes }: Facts) => probes.executionText === undefined && 'no probe for stored payloads',
+  insertExecutionText: ({ probes }: Facts) =>
+    probes.insertExecutionText === undefined && 'no probe that stores a payload',
+  insertOutboxText: ({ probes }: Facts) => probes.insertOutboxText === undefined && 'no probe that stores an event',
+  rows: ({ probes }: Facts) => probes.rows === undefined && 'no probe that counts rows',
+}
+
+/** What a check takes for granted. */
+export type Need = keyof typeof NEEDS
+
+/** One guarantee of a store. */
+export interface Check {
+  /** The guarantee, as a sentence. */
+  readonly title: string
+  readonly needs?: readonly Need[]
+  /** Throws an `AssertionError`, or lets an error of the store pass, when the guarantee is not kept. */
+  run(context: CheckContext): Promise<void>
+}
+
+/** Guarantees that belong together. */
+export interface Contract {
+  readonly name: string
+  readonly checks: readonly Check[]
+}
+
+/** Why a check says nothing about a store; undefined when it does. */
+export function reasonToSkip(check: Check, facts: Facts): string | undefined {
+  for (const need of check.needs ?? []) {
+    const reason = NEEDS[need](facts)
+    if (reason !== false) return reason
+  }
+  return undefined
+}
+
+/** Runs one check; whatever goes wrong becomes an `AssertionError` that names the guarantee. */
+export async function runCheck(contract: Contract, check: Check, context: CheckContext): Promise<void> {
+  try {
+    await check.run(context)
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    const named = new AssertionError({ message: `${contract.name}: ${check.title}: ${message}` })
+    if (error instanceof AssertionError) {
+      named.actual = error.actual
+      named.expected = error.expected
+    }
+    named.cause = error
+    throw named
+  }
+}
+
+/** Where and how a contract is to be run by hand. */
+export interface ContractOptions {
+  /** Stands in front of all ids, so that the contract can run on a database in use. Leaves no more than a few rows. */
+  ns?: string
+  /** With which the store was opened. Default: 200. */
+  traceMax?: number
+  /** Overrules `capabilities.ordered`. */
+  ordered?: boolean
+  /** Opens another handle; what needs one is skipped otherwise. */
+  open?: (options?: Partial<OpenOptions>) => Promise<ExecutionStore>
+  probes?: Probes
+}
+
+/** A check that was not run, and why. */
+export interface Skipped {
+  title: string
+  reason: string
+}
+
+/** The function that runs a contract on one store, check by check, and throws at the first guarantee not kept. */
+export const assertionOf =
+  (contract: Contract) =>
+  async (store: ExecutionStore, options: ContractOptions = {}): Promise<Skipped[]> => {
+    const { ns = '', traceMax = 200, open, probes = {} } = options
+    const capabilities = { ...store.capabilities, ordered: options.ordered ?? store.capabilities.ordered }
+    const skipped: Skipped[] = []
+    for (const [index, check] of contract.checks.entries()) {
+      const context = { store, capabilities, ns: `${ns}${contract.name}-${index}-`, traceMax, open, probes }
+      const reason = reasonToSkip(check, context)
+      if (reason === undefined) await runCheck(contract, check, context)
+      else skipped.push({ title: check.title, reason })
+    }
+    return skipped
+  }

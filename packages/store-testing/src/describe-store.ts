@@ -1,0 +1,101 @@
+import type { ExecutionStore, StoreCapabilities } from '@harel/store-base'
+import {
+  type Check,
+  type CheckContext,
+  type Contract,
+  type OpenOptions,
+  type Probes,
+  reasonToSkip,
+  runCheck,
+} from './contract.js'
+import { contracts } from './contracts/index.js'
+
+/** What vitest, node:test and jest have in common. */
+export interface TestRunner {
+  describe(name: string, body: () => void): unknown
+  test: {
+    (name: string, body: () => Promise<void>): unknown
+    skip?(name: string, body: () => Promise<void>): unknown
+  }
+}
+
+export interface StoreUnderTest {
+  /** What the store promises; what it does not promise is skipped, what it does is proven. */
+  capabilities: StoreCapabilities
+  /**
+   * Opens a fresh handle: on the same database each time where `capabilities.shared`, on a new one otherwise. A
+   * synchronous store is wrapped with `asyncStore`.
+   */
+  open(options: OpenOptions): ExecutionStore | Promise<ExecutionStore>
+  /** Raw access to what is stored under a prefix. Called while tests are registered: connect later. */
+  probes?(prefix: string): Probes
+  /** The two prefixes under which everything is run. Default: `harel` and `harel2`. */
+  prefixes?: readonly [string, string]
+}
+
+/** Small, so that a trace overflows soon. */
+const TRACE_MAX = 4
+
+/** Closes what a check has opened, whatever became of the check. */
+class Handles implements AsyncDisposable {
+  readonly #open: StoreUnderTest['open']
+  readonly #prefix: string
+  readonly #opened: ExecutionStore[] = []
+
+  constructor(open: StoreUnderTest['open'], prefix: string) {
+    this.#open = open
+    this.#prefix = prefix
+  }
+
+  readonly open = async (options: Partial<OpenOptions> = {}): Promise<ExecutionStore> => {
+    const store = await this.#open({ prefix: this.#prefix, ...options })
+    this.#opened.push(store)
+    return store
+  }
+
+  async [Symbol.asyncDispose]() {
+    for (const store of this.#opened) await store.close()
+  }
+}
+
+/**
+ * Registers every contract, check by check, as tests of any runner. What a store does not promise is registered as
+ * skipped, with the reason in its name. On a database that handles share, everything runs under two prefixes.
+ */
+export function describeStore(runner: TestRunner, name: string, under: StoreUnderTest): void {
+  const { capabilities, prefixes = ['harel', 'harel2'] } = under
+  const run = Math.random().toString(36).slice(2, 8)
+
+  const register = (contract: Contract, check: Check, prefix: string, ns: string) => {
+    const probes = under.probes?.(prefix) ?? {}
+    const reason = reasonToSkip(check, { capabilities, probes, open: under.open })
+    if (reason !== undefined) {
+      const skip = runner.test.skip ?? runner.test
+      skip(`${check.title} [skipped: ${reason}]`, async () => {})
+      return
+    }
+    runner.test(check.title, async () => {
+      await using handles = new Handles(under.open, prefix)
+      const store = await handles.open({ traceMax: TRACE_MAX })
+      const context: CheckContext = { store, capabilities, ns, traceMax: TRACE_MAX, open: handles.open, probes }
+      await runCheck(contract, check, context)
+    })
+  }
+
+  const registerAll = (prefix: string, pass: number) => {
+    for (const contract of contracts) {
+      runner.describe(contract.name, () => {
+        for (const [index, check] of contract.checks.entries()) {
+          register(contract, check, prefix, `${run}-${pass}-${contract.name}-${index}-`)
+        }
+      })
+    }
+  }
+
+  runner.describe(name, () => {
+    if (!capabilities.shared) return registerAll(prefixes[0], 1)
+    for (const [pass, prefix] of prefixes.entries()) {
+      runner.describe(`with the prefix ${prefix}`, () => registerAll(prefix, pass + 1))
+    }
+  })
+}

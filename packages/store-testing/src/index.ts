@@ -1,0 +1,12 @@
+export type {
+  Check,
+  CheckContext,
+  Contract,
+  ContractOptions,
+  Need,
+  OpenOptions,
+  Probes,
+  Skipped,
+} from './contract.js'
+export * from './contracts/index.js'
+export { describeStore, type StoreUnderTest, type TestRunner } from './describe-store.js'
