@@ -1,5 +1,7 @@
 import { defineConfig } from 'tsup'
 
+export { sourceImport } from './source-import.mjs'
+
 /** The build of every published package: ESM and CommonJS, with types for both. */
 export const library = (options = {}) =>
   defineConfig({

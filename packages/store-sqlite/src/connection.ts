@@ -1,0 +1,112 @@
+import { InvalidArgument, SchemaMissing, StoreClosed, StoreError, StoreUnavailable } from '@harel/store-base'
+import type { Sql } from '@harel/store-base/sql'
+import type { Database, RunResult, Statement } from 'better-sqlite3'
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+
+const isLocked = (error: unknown): boolean => /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))
+
+/** What a driver's error is to a caller. */
+export function toStoreError(error: unknown): unknown {
+  if (error instanceof StoreError || !(error instanceof Error)) return error
+  const table = /^no such table: (?:main\.)?(\S+)/.exec(error.message)?.[1]
+  if (table !== undefined) return new SchemaMissing([table])
+  if (error.message === 'The database connection is not open') return new StoreClosed()
+  const code = codeOf(error)
+  if (code === '' && !/database|connection/i.test(error.message)) return error
+  return new StoreUnavailable(`SQLite failed${code === '' ? '' : ` with ${code}`}: ${error.message}`, error)
+}
+
+const sleeper = new Int32Array(new SharedArrayBuffer(4))
+const pause = (milliseconds: number): void => {
+  Atomics.wait(sleeper, 0, 0, milliseconds)
+}
+
+/** More statements than the protocol has; the rest are variants of listings. */
+const KEPT_STATEMENTS = 200
+
+/** A connection that keeps its statements prepared and waits for locks. */
+export class Connection {
+  readonly db: Database
+  readonly #lockTimeout: number
+  readonly #statements = new Map<string, Statement>()
+
+  /** @param lockTimeout how long to wait for other writers, in milliseconds */
+  constructor(db: Database, lockTimeout: number) {
+    this.db = db
+    this.#lockTimeout = lockTimeout
+  }
+
+  #prepared(sql: string): Statement {
+    const kept = this.#statements.get(sql)
+    if (kept !== undefined) return kept
+    if (this.#statements.size >= KEPT_STATEMENTS) this.#statements.clear()
+    // A caller's connection may be set to return bigints.
+    const statement = this.db.prepare(sql).safeIntegers(false)
+    this.#statements.set(sql, statement)
+    return statement
+  }
+
+  run({ sql, params }: Sql): RunResult {
+    return this.retry(() => this.#prepared(sql).run(...params))
+  }
+
+  get<Row>({ sql, params }: Sql): Row | undefined {
+    return this.retry(() => this.#prepared(sql).get(...params)) as Row | undefined
+  }
+
+  all<Row>({ sql, params }: Sql): Row[] {
+    return this.retry(() => this.#prepared(sql).all(...params)) as Row[]
+  }
+
+  /** Runs `work` in one transaction: all of it is written, durably, or nothing. */
+  write<T>(work: () => T): T {
+    this.begin()
+    try {
+      const result = work()
+      this.commit()
+      return result
+    } catch (error) {
+      this.rollback()
+      throw error
+    }
+  }
+
+  /** Takes the write lock at once: a lock taken half-way would fail instead of waiting. */
+  begin(): void {
+    if (this.db.inTransaction) {
+      throw new InvalidArgument('connection', 'one with an open transaction', 'idle; write through store.transaction()')
+    }
+    this.run({ sql: 'BEGIN IMMEDIATE', params: [] })
+  }
+
+  commit(): void {
+    this.run({ sql: 'COMMIT', params: [] })
+  }
+
+  rollback(): void {
+    // Some errors, a full disk for one, have ended the transaction already.
+    if (this.db.inTransaction) this.run({ sql: 'ROLLBACK', params: [] })
+  }
+
+  /**
+   * Waits for locks by trying again at random intervals. SQLite's own waiting backs off, so that under load the
+   * process that has waited longest tries least often: some then wait for more than a second.
+   */
+  retry<T>(work: () => T): T {
+    let deadline: number | undefined
+    for (;;) {
+      try {
+        return work()
+      } catch (error) {
+        if (!isLocked(error)) throw toStoreError(error)
+        deadline ??= performance.now() + this.#lockTimeout
+        if (performance.now() >= deadline) {
+          throw new StoreUnavailable(`the database stayed locked for ${this.#lockTimeout} ms`, error)
+        }
+        pause(0.2 + Math.random() * 1.5)
+      }
+    }
+  }
+}

@@ -1,0 +1,149 @@
+import { InvalidArgument, Names, type OnWarning, SchemaMissing, type StoreOptions } from '@harel/store-base'
+import { missingFrom, type SchemaObject, storeSchema } from '@harel/store-base/sql'
+import type { Connection } from './connection.js'
+
+export interface SqliteOptions extends StoreOptions {
+  /** Before the names of the tables. Default: `harel`. */
+  prefix?: string
+  /** Create what is missing. Default: true; false: nothing is created, and missing tables are an error. */
+  createSchema?: boolean
+  /** How many steps of a trace are kept; 0: all. Default: 200. */
+  traceMax?: number
+  /** How long to wait for other writers of the file, in milliseconds. Default: 5000. */
+  lockTimeout?: number
+}
+
+export type Settings = Required<Pick<SqliteOptions, 'prefix' | 'createSchema' | 'traceMax' | 'lockTimeout'>>
+
+const checkCount = (argument: string, value: unknown): number => {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
+    throw new InvalidArgument(argument, value, 'an integer from 0')
+  }
+  return value
+}
+
+/** @throws InvalidPrefix, InvalidArgument */
+export function checkOptions(options: SqliteOptions): Settings {
+  const { prefix = 'harel', createSchema = true, traceMax = 200, lockTimeout = 5000 } = options
+  Names(prefix)
+  if (typeof createSchema !== 'boolean') throw new InvalidArgument('createSchema', createSchema, 'true or false')
+  return {
+    prefix,
+    createSchema,
+    traceMax: checkCount('traceMax', traceMax),
+    lockTimeout: checkCount('lockTimeout', lockTimeout),
+  }
+}
+
+/** Adding to a table of at most so many rows is done in passing, at start-up. */
+const SMALL = 1000
+/** Rows whose summary is filled in one transaction. */
+const FILL = 1000
+
+const quote = (name: string): string => `"${name}"`
+
+function missing(connection: Connection, prefix: string): SchemaObject[] {
+  const { executions } = Names(prefix)
+  const objects = connection.all<{ type: string; name: string }>({
+    sql: 'SELECT type, name FROM sqlite_master',
+    params: [],
+  })
+  const columns = connection.all<{ name: string }>({
+    sql: 'SELECT name FROM pragma_table_info(?)',
+    params: [executions],
+  })
+  const named = new Set(columns.map(({ name }) => name))
+  const tables = new Map<string, Set<string>>()
+  const others = new Set<string>()
+  for (const { type, name } of objects) {
+    if (type !== 'table') others.add(name.toLowerCase())
+    else if (name.toLowerCase() === executions.toLowerCase()) {
+      if (name !== executions) {
+        const allowed = `another one: SQLite does not tell it from that of ${name}, which exists`
+        throw new InvalidArgument('prefix', prefix, allowed)
+      }
+      tables.set(name.toLowerCase(), named)
+    } else tables.set(name.toLowerCase(), new Set())
+  }
+  return missingFrom(storeSchema('sqlite', prefix), { tables, others })
+}
+
+const isLarge = (connection: Connection, table: string): boolean =>
+  connection.get({ sql: `SELECT 1 FROM ${quote(table)} LIMIT 1 OFFSET ${SMALL}`, params: [] }) !== undefined
+
+/** Whether listings can rely on the summary columns when this is missing. */
+const hasSummary = (lacking: readonly SchemaObject[]): boolean =>
+  !lacking.some(({ kind }) => kind === 'column' || kind === 'trigger')
+
+const nameOf = ({ kind, name, table }: SchemaObject): string => (kind === 'column' ? `${table}.${name}` : name)
+
+/**
+ * Makes the tables ready and says whether the executions have their summary columns.
+ *
+ * Reads the catalogue first and changes only what is missing. What would take long on a table that is in use is left
+ * to `migrate`, with a warning.
+ *
+ * @throws SchemaMissing, InvalidArgument when the prefix differs from that of existing tables by case only
+ */
+export function prepareSchema(
+  connection: Connection,
+  { prefix, createSchema }: Settings,
+  onWarning: OnWarning,
+): { summary: boolean } {
+  let lacking = missing(connection, prefix)
+  if (lacking.length > 0 && createSchema) {
+    connection.write(() => {
+      // Once more, now that nobody else can change it.
+      const wanted = missing(connection, prefix)
+      const made = new Set(wanted.filter(({ kind }) => kind === 'table').map(({ table }) => table))
+      const deferred = wanted.filter(({ table }) => !made.has(table) && isLarge(connection, table))
+      for (const { sql } of wanted.filter((object) => !deferred.includes(object))) {
+        connection.db.exec(sql)
+      }
+      if (!hasSummary(wanted) && hasSummary(deferred)) fillSummaries(connection, prefix, 0, -1)
+    })
+    lacking = missing(connection, prefix)
+  }
+  const tables = lacking.filter(({ kind, shared }) => kind === 'table' && shared)
+  if (tables.length > 0) throw new SchemaMissing(tables.map(nameOf))
+  if (lacking.length > 0) {
+    onWarning(
+      `the database lacks ${lacking.map(nameOf).join(', ')}; the store works without, more slowly, until migrate() adds them`,
+    )
+  }
+  return { summary: hasSummary(lacking) }
+}
+
+/** Lets the trigger fill the summaries of up to `limit` rows (-1: all), and returns the last of them. */
+function fillSummaries(connection: Connection, prefix: string, after: number, limit: number): number | undefined {
+  const executions = quote(Names(prefix).executions)
+  const last = connection.get<{ last: number | null }>({
+    sql: `SELECT MAX(rowid) AS last FROM (SELECT rowid FROM ${executions} WHERE rowid > ? ORDER BY rowid LIMIT ?)`,
+    params: [after, limit],
+  })?.last
+  if (last === undefined || last === null) return undefined
+  connection.run({
+    sql: `UPDATE ${executions} SET data = data WHERE rowid > ? AND rowid <= ? AND meta_version IS NOT version`,
+    params: [after, last],
+  })
+  return last
+}
+
+/** Adds whatever is missing, however long it takes; other writers are let in between the steps. */
+export function migrateSchema(connection: Connection, prefix: string): void {
+  const hadSummary = hasSummary(missing(connection, prefix))
+  // Indexes last, because it is faster to build them than to keep them while the columns are filled.
+  const order = ['table', 'column', 'trigger', 'index'] as const
+  for (const kind of order) {
+    if (kind === 'index' && !hadSummary) {
+      let after: number | undefined = 0
+      while (after !== undefined) {
+        const from: number = after
+        after = connection.write(() => fillSummaries(connection, prefix, from, FILL))
+      }
+    }
+    for (const object of missing(connection, prefix).filter((lacking) => lacking.kind === kind)) {
+      connection.write(() => connection.db.exec(object.sql))
+    }
+  }
+}

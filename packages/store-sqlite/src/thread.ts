@@ -1,0 +1,103 @@
+import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import { OutcomeUnknown, type StoreCapabilities, StoreClosed, StoreUnavailable } from '@harel/store-base'
+import { type Call, fromWireError, type Opened, type Reply, type WorkerSettings } from './messages.js'
+import source from './worker.js?source'
+
+interface Waiting {
+  readonly writes: boolean
+  resolve(value: unknown): void
+  reject(error: Error): void
+}
+
+/** The file of better-sqlite3: beside this module, or beside the program into which this module was bundled. */
+function driverFile(): string {
+  const places = [import.meta.url, process.argv[1], pathToFileURL(`${process.cwd()}/`).href]
+  for (const place of places) {
+    try {
+      if (place !== undefined) return createRequire(place).resolve('better-sqlite3')
+    } catch {
+      // Not there: the next place.
+    }
+  }
+  throw new StoreUnavailable('the package better-sqlite3 was not found; install it beside the program')
+}
+
+const isRead = (method: string): boolean => /^(load|isProcessed|pending|due|readTrace|list|ids|get|all)/.test(method)
+
+/** The worker thread of a store. It does not keep the process alive but while it has something to do. */
+export class Thread {
+  readonly capabilities: StoreCapabilities
+  readonly warnings: readonly string[]
+  readonly #worker: Worker
+  readonly #waiting = new Map<number, Waiting>()
+  #lastId = 0
+  /** What calls are answered with once the thread has ended. */
+  #ended: Error | undefined
+
+  private constructor(worker: Worker, { capabilities, warnings }: Exclude<Opened, { error: unknown }>) {
+    this.#worker = worker
+    this.capabilities = capabilities
+    this.warnings = warnings
+    worker.on('message', (reply: Reply) => this.#settle(reply))
+    worker.on('error', (error) => this.#die(error))
+    worker.on('exit', (code) => this.#die(new Error(`the thread ended with code ${code}`)))
+    worker.unref()
+  }
+
+  static async start(settings: Omit<WorkerSettings, 'driver'>): Promise<Thread> {
+    const workerData: WorkerSettings = { ...settings, driver: driverFile() }
+    const worker = new Worker(source, { eval: true, workerData })
+    const opened = await new Promise<Opened>((resolve, reject) => {
+      worker.once('message', resolve)
+      worker.once('error', reject)
+    })
+    if ('error' in opened) {
+      await worker.terminate()
+      throw fromWireError(opened.error)
+    }
+    return new Thread(worker, opened)
+  }
+
+  get alive(): boolean {
+    return this.#ended === undefined
+  }
+
+  call(target: Call['target'], method: string, args: readonly unknown[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (this.#ended !== undefined) {
+        reject(this.#ended)
+        return
+      }
+      if (this.#waiting.size === 0) this.#worker.ref()
+      const id = ++this.#lastId
+      this.#waiting.set(id, { writes: !isRead(method), resolve, reject })
+      this.#worker.postMessage({ id, target, method, args } satisfies Call)
+    })
+  }
+
+  async close(): Promise<void> {
+    if (!this.alive) return
+    const closed = this.call('store', 'close', [])
+    this.#ended = new StoreClosed()
+    await closed
+  }
+
+  #settle(reply: Reply): void {
+    const waiting = this.#waiting.get(reply.id)
+    this.#waiting.delete(reply.id)
+    if (this.#waiting.size === 0) this.#worker.unref()
+    if ('error' in reply) waiting?.reject(fromWireError(reply.error))
+    else waiting?.resolve(reply.value)
+  }
+
+  #die(cause: Error): void {
+    this.#ended ??= new StoreUnavailable('the thread of the store has ended', cause)
+    for (const { writes, reject } of this.#waiting.values()) {
+      const reason = 'the thread of the store ended during this call'
+      reject(writes ? new OutcomeUnknown(reason, cause) : new StoreUnavailable(reason, cause))
+    }
+    this.#waiting.clear()
+  }
+}

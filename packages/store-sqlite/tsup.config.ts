@@ -1,0 +1,3 @@
+import { library, sourceImport } from '@harel-tooling/build'
+
+export default library({ shims: true, esbuildPlugins: [sourceImport] })
