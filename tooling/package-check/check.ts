@@ -1,0 +1,107 @@
+#!/usr/bin/env node
+// Tries the package in the current folder as its users get it: packed, and installed outside the workspace.
+//
+// `test/packed.ts` is the user's program. It is compiled as an ES module and as CommonJS against the published types,
+// and both are bundled with the drivers left outside. Each of the four must run and end by itself. What is tried stays
+// in its folder when it fails.
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+
+interface Manifest {
+  name: string
+  dependencies?: Record<string, string>
+}
+
+interface Tarball {
+  name: string
+  filename: string
+  files: { path: string }[]
+}
+
+const requiredFiles = ['LICENSE', 'README.md']
+const timeout = 60_000
+const tools = join(import.meta.dirname, 'node_modules', '.bin')
+const env = { ...process.env, PATH: tools + delimiter + process.env.PATH }
+
+/** What the command printed to stdout; when it fails, all it printed becomes the error. */
+const run = (cwd: string, command: string, ...args: string[]): string => {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, env, timeout, encoding: 'utf8' })
+  if (status === 0) return stdout
+  throw new Error(`${command} ${args.join(' ')} failed in ${cwd}\n${stdout}${stderr}${error?.message ?? ''}`)
+}
+
+const dependenciesOf = (folder: string): [name: string, range: string][] => {
+  const manifest: Manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  return Object.entries(manifest.dependencies ?? {})
+}
+
+const isWorkspace = ([, range]: [name: string, range: string]): boolean => range.startsWith('workspace:')
+
+/** The folder and those of the workspace packages that it needs at run time. */
+const withWorkspaceDependencies = (folder: string): string[] => [
+  folder,
+  ...dependenciesOf(folder)
+    .filter(isWorkspace)
+    .flatMap(([name]) => withWorkspaceDependencies(realpathSync(join(folder, 'node_modules', name)))),
+]
+
+const checkTarball = (folder: string, { filename, files }: Tarball): void => {
+  const missing = requiredFiles.filter((required) => !files.some(({ path }) => path === required))
+  if (missing.length > 0) throw new Error(`the tarball lacks ${missing.join(' and ')}`)
+  run(folder, 'publint', '--strict', filename)
+  // The profile leaves out resolvers that do not know "exports"; every Node the packages run on does.
+  run(folder, 'attw', '--profile', 'node16', filename)
+}
+
+const install = (folder: string, tarballs: Tarball[], drivers: string[]): void => {
+  const files = Object.fromEntries(tarballs.map(({ name, filename }) => [name, `file:${filename}`]))
+  const settings = {
+    packages: [],
+    overrides: files,
+    // A package finds what it names itself and no more; the bundles find the drivers.
+    hoist: false,
+    publicHoistPattern: drivers,
+    dangerouslyAllowAllBuilds: true,
+  }
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies: files }))
+  // JSON is YAML too.
+  writeFileSync(join(folder, 'pnpm-workspace.yaml'), JSON.stringify(settings))
+  run(folder, 'pnpm', 'install', '--prefer-offline', '--no-frozen-lockfile')
+}
+
+const compile = (folder: string, program: string): void => {
+  for (const name of ['module.mts', 'common.cts']) copyFileSync(program, join(folder, name))
+  const compilerOptions = {
+    module: 'nodenext',
+    target: 'es2022',
+    lib: ['es2023', 'esnext.disposable'],
+    types: [],
+    strict: true,
+    skipLibCheck: false,
+  }
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
+  run(folder, 'tsc')
+}
+
+const bundle = (folder: string, entry: string, format: string, output: string, drivers: string[]): void => {
+  const options = ['--bundle', '--platform=node', `--format=${format}`, `--outfile=${output}`]
+  run(folder, 'esbuild', entry, ...options, ...drivers.map((driver) => `--external:${driver}`))
+}
+
+const source = process.cwd()
+const sources = [...new Set(withWorkspaceDependencies(source))]
+const drivers = sources.flatMap(dependenciesOf).flatMap((each) => (isWorkspace(each) ? [] : [each[0]]))
+
+const folder = realpathSync(mkdtempSync(join(tmpdir(), 'harel-packed-')))
+const tarballs = sources.map(
+  (each): Tarball => JSON.parse(run(each, 'pnpm', 'pack', '--json', '--pack-destination', folder)),
+)
+for (const tarball of tarballs.slice(0, 1)) checkTarball(folder, tarball)
+install(folder, tarballs, drivers)
+compile(folder, join(source, 'test', 'packed.ts'))
+bundle(folder, 'module.mts', 'esm', 'bundle.mjs', drivers)
+bundle(folder, 'common.cts', 'cjs', 'bundle.cjs', drivers)
+for (const program of ['module.mjs', 'common.cjs', 'bundle.mjs', 'bundle.cjs']) run(folder, 'node', program)
+rmSync(folder, { recursive: true })
