@@ -159,3 +159,6 @@ export function assertAscending(seqs: readonly number[]): void {
     assert(index === 0 || seq > (seqs[index - 1] ?? seq), `seqs must ascend: ${seqs.join(', ')}`)
   }
 }
+
+/** The order of texts by their UTF-8 bytes. */
+export const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))

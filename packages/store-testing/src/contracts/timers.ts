@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
-import { compareBytes, type DueTimer, type TimerOp, timers } from '@harel/store-base'
+import { type DueTimer, type TimerOp, timers } from '@harel/store-base'
 import { cases } from '../cases.js'
 import { assertionOf, type Contract } from '../contract.js'
-import { execution, stored, timersOf } from '../fixtures.js'
+import { byBytes, execution, stored, timersOf } from '../fixtures.js'
 
 const arm = (path: string, fireAt: number): TimerOp => ({ action: 'schedule', path, fireAt })
 const cancel = (path: string): TimerOp => ({ action: 'cancel', path })
 
 const byTime = (a: DueTimer, b: DueTimer): number =>
-  a.fireAt - b.fireAt || compareBytes(a.executionId, b.executionId) || compareBytes(a.path, b.path)
+  a.fireAt - b.fireAt || byBytes(a.executionId, b.executionId) || byBytes(a.path, b.path)
 
 /** What one commit with these operations leaves armed, where `old` was armed at 5 before. */
 const folded: readonly { title: string; ops: TimerOp[]; left: [path: string, fireAt: number][] }[] = [
