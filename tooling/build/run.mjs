@@ -10,9 +10,12 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const bin = join(root, 'node_modules', '.bin')
 
-/** @type {(command: string, args: string[], env: NodeJS.ProcessEnv, stdout: 'pipe' | 'inherit') => string} */
+/**
+ * Runs a step of the set-up to its end. Only the command itself has stdout.
+ * @type {(command: string, args: string[], env: NodeJS.ProcessEnv, stdout: 'pipe' | 2) => string}
+ */
 const complete = (command, args, env, stdout) => {
-  const done = spawnSync(command, args, { cwd: root, env, encoding: 'utf8', stdio: ['ignore', stdout, 'inherit'] })
+  const done = spawnSync(command, args, { cwd: root, env, encoding: 'utf8', stdio: ['ignore', stdout, 2] })
   if (done.error !== undefined) throw done.error
   if (done.status !== 0) process.exit(done.status ?? 1)
   return done.stdout
@@ -20,11 +23,11 @@ const complete = (command, args, env, stdout) => {
 
 /** @type {{ packageManager: string }} */
 const { packageManager } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-if (!existsSync(bin)) console.log('Installing the workspace…')
+if (!existsSync(bin)) console.error('Installing the workspace…')
 const npx = ['--yes', `--package=${packageManager}`, '-c', 'node -p process.env.PATH']
 const pathWithPnpm = complete('npx', npx, process.env, 'pipe').trim()
 const env = { ...process.env, PATH: bin + delimiter + pathWithPnpm, TURBO_TELEMETRY_DISABLED: '1' }
-complete('pnpm', ['install', '--frozen-lockfile', '--prefer-offline', '--loglevel=warn'], env, 'inherit')
+complete('pnpm', ['install', '--frozen-lockfile', '--prefer-offline', '--loglevel=warn'], env, 2)
 
 const [command = '', ...args] = process.argv.slice(2)
 const child = spawn(command, args, { cwd: root, env, stdio: 'inherit' })

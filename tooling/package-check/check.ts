@@ -60,8 +60,9 @@ const install = (folder: string, tarballs: Tarball[], drivers: string[]): void =
   const settings = {
     packages: [],
     overrides: files,
-    // A package finds what it names itself and no more; the bundles find the drivers.
-    hoist: false,
+    // A package finds what it names itself and no more, but for undici-types, which does not name its @types/node; the
+    // bundles find the drivers.
+    hoistPattern: ['@types/node'],
     publicHoistPattern: drivers,
     dangerouslyAllowAllBuilds: true,
   }
