@@ -1,9 +1,10 @@
-export { listingSql, type Sql } from './sql/listing.js'
+export { listingSql, type Sql, scanningListingSql } from './sql/listing.js'
 export {
   type Dialect,
   missingFrom,
   SCHEMA_VERSION,
   type SchemaObject,
+  sqliteSummaryFill,
   sqlSchema,
   storeSchema,
   transportSchema,

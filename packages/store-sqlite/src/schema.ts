@@ -1,5 +1,5 @@
 import { InvalidArgument, Names, type OnWarning, SchemaMissing, type StoreOptions } from '@harel/store-base'
-import { missingFrom, type SchemaObject, storeSchema } from '@harel/store-base/sql'
+import { missingFrom, type SchemaObject, sqliteSummaryFill, storeSchema } from '@harel/store-base/sql'
 import type { Connection } from './connection.js'
 
 export interface SqliteOptions extends StoreOptions {
@@ -37,7 +37,7 @@ export function checkOptions(options: SqliteOptions): Settings {
 
 /** Adding to a table of at most so many rows is done in passing, at start-up. */
 const SMALL = 1000
-/** Rows whose summary is filled in one transaction. */
+/** Rows whose summary is filled in one step. */
 const FILL = 1000
 
 const quote = (name: string): string => `"${name}"`
@@ -71,6 +71,13 @@ function missing(connection: Connection, prefix: string): SchemaObject[] {
 const isLarge = (connection: Connection, table: string): boolean =>
   connection.get({ sql: `SELECT 1 FROM ${quote(table)} LIMIT 1 OFFSET ${SMALL}`, params: [] }) !== undefined
 
+/** What is missing and can be added in passing: not to a table that is in use and large. */
+function addable(connection: Connection, prefix: string): SchemaObject[] {
+  const lacking = missing(connection, prefix)
+  const made = new Set(lacking.filter(({ kind }) => kind === 'table').map(({ table }) => table))
+  return lacking.filter(({ table }) => made.has(table) || !isLarge(connection, table))
+}
+
 /** Whether listings can rely on the summary columns when this is missing. */
 const hasSummary = (lacking: readonly SchemaObject[]): boolean =>
   !lacking.some(({ kind }) => kind === 'column' || kind === 'trigger')
@@ -90,20 +97,15 @@ export function prepareSchema(
   { prefix, createSchema }: Settings,
   onWarning: OnWarning,
 ): { summary: boolean } {
-  let lacking = missing(connection, prefix)
-  if (lacking.length > 0 && createSchema) {
+  if (createSchema && addable(connection, prefix).length > 0) {
     connection.write(() => {
       // Once more, now that nobody else can change it.
-      const wanted = missing(connection, prefix)
-      const made = new Set(wanted.filter(({ kind }) => kind === 'table').map(({ table }) => table))
-      const deferred = wanted.filter(({ table }) => !made.has(table) && isLarge(connection, table))
-      for (const { sql } of wanted.filter((object) => !deferred.includes(object))) {
-        connection.db.exec(sql)
-      }
-      if (!hasSummary(wanted) && hasSummary(deferred)) fillSummaries(connection, prefix, 0, -1)
+      const objects = addable(connection, prefix)
+      for (const { sql } of objects) connection.exec(sql)
+      if (!hasSummary(objects)) fillSummaries(connection, prefix, 0, -1)
     })
-    lacking = missing(connection, prefix)
   }
+  const lacking = missing(connection, prefix)
   const tables = lacking.filter(({ kind, shared }) => kind === 'table' && shared)
   if (tables.length > 0) throw new SchemaMissing(tables.map(nameOf))
   if (lacking.length > 0) {
@@ -114,7 +116,7 @@ export function prepareSchema(
   return { summary: hasSummary(lacking) }
 }
 
-/** Lets the trigger fill the summaries of up to `limit` rows (-1: all), and returns the last of them. */
+/** Fills the summaries of up to `limit` rows (-1: all) that have none, and returns the last of them. */
 function fillSummaries(connection: Connection, prefix: string, after: number, limit: number): number | undefined {
   const executions = quote(Names(prefix).executions)
   const last = connection.get<{ last: number | null }>({
@@ -122,28 +124,31 @@ function fillSummaries(connection: Connection, prefix: string, after: number, li
     params: [after, limit],
   })?.last
   if (last === undefined || last === null) return undefined
-  connection.run({
-    sql: `UPDATE ${executions} SET data = data WHERE rowid > ? AND rowid <= ? AND meta_version IS NOT version`,
-    params: [after, last],
-  })
+  connection.run({ sql: sqliteSummaryFill(prefix), params: [after, last] })
   return last
 }
 
 /** Adds whatever is missing, however long it takes; other writers are let in between the steps. */
 export function migrateSchema(connection: Connection, prefix: string): void {
-  const hadSummary = hasSummary(missing(connection, prefix))
-  // Indexes last, because it is faster to build them than to keep them while the columns are filled.
-  const order = ['table', 'column', 'trigger', 'index'] as const
-  for (const kind of order) {
-    if (kind === 'index' && !hadSummary) {
-      let after: number | undefined = 0
-      while (after !== undefined) {
-        const from: number = after
-        after = connection.write(() => fillSummaries(connection, prefix, from, FILL))
-      }
-    }
-    for (const object of missing(connection, prefix).filter((lacking) => lacking.kind === kind)) {
-      connection.write(() => connection.db.exec(object.sql))
-    }
+  const lacking = (kind: SchemaObject['kind']) => missing(connection, prefix).filter((object) => object.kind === kind)
+  const add = (kind: SchemaObject['kind']) => {
+    for (const { sql } of lacking(kind)) connection.write(() => connection.exec(sql))
   }
+  add('table')
+  add('column')
+  if (lacking('trigger').length > 0) {
+    let after: number | undefined = 0
+    while (after !== undefined) {
+      const from: number = after
+      after = connection.write(() => fillSummaries(connection, prefix, from, FILL))
+    }
+    // With what was written meanwhile, and in one transaction: where the triggers are, every row has its summary, also
+    // for a store that is opened while this goes on or after it broke off.
+    connection.write(() => {
+      for (const { sql } of lacking('trigger')) connection.exec(sql)
+      fillSummaries(connection, prefix, 0, -1)
+    })
+  }
+  // Last, because it is faster to build an index than to keep it while the columns are filled.
+  add('index')
 }

@@ -9,37 +9,58 @@ export interface Sql {
 
 const COLUMNS = 'id, definition_id, version, status, outcome, active_path, parent_id, finished_at'
 
+/** All conditions of a query but the status. */
+function conditionsOf({ definitionId, rootsOnly, position }: CheckedListQuery): Sql[] {
+  const conditions: Sql[] = []
+  if (definitionId !== undefined) conditions.push({ sql: 'definition_id = ?', params: [definitionId] })
+  if (rootsOnly) conditions.push({ sql: 'parent_id IS NULL', params: [] })
+  if (position !== null) conditions.push({ sql: 'id > ?', params: [position] })
+  return conditions
+}
+
+function select(source: string, conditions: readonly Sql[]): Sql {
+  const where = conditions.length === 0 ? '' : ` WHERE ${conditions.map(({ sql }) => sql).join(' AND ')}`
+  return { sql: `SELECT ${COLUMNS} FROM ${source}${where}`, params: conditions.flatMap(({ params }) => params) }
+}
+
+const firstById = ({ sql, params }: Sql, limit: number): Sql => ({
+  sql: `${sql} ORDER BY id LIMIT ?`,
+  params: [...params, limit],
+})
+
 /**
  * A listing in SQLite's dialect that reads no more rows than it returns: up to `limit + 1`, for `listingPage`.
  *
  * Each index starts with what is compared for equality and ends with the id, so one status is one range of an index,
  * already in order. Several statuses (or none given: all of them) are several ranges, which SQLite merges.
- *
- * @param source the table, or a subquery with the columns of a summary
  */
-export function listingSql(source: string, query: CheckedListQuery): Sql {
-  const { statuses, definitionId, rootsOnly, position, limit } = query
-  const filtered = statuses !== undefined || definitionId !== undefined || rootsOnly
-  const conditions: string[] = []
-  const params: (string | number)[] = []
-  if (definitionId !== undefined) {
-    conditions.push('definition_id = ?')
-    params.push(definitionId)
+export function listingSql(table: string, query: CheckedListQuery): Sql {
+  const { statuses, definitionId, rootsOnly, limit } = query
+  const conditions = conditionsOf(query)
+  const unfiltered = statuses === undefined && definitionId === undefined && !rootsOnly
+  if (unfiltered || statuses?.length === 0) {
+    return firstById(select(table, conditions), unfiltered ? limit + 1 : 0)
   }
-  if (rootsOnly) conditions.push('parent_id IS NULL')
-  if (position !== null) {
-    conditions.push('id > ?')
-    params.push(position)
+  const ranges = (statuses ?? STATUSES).map((status) =>
+    select(table, [{ sql: `status = '${status}'`, params: [] }, ...conditions]),
+  )
+  const merged = {
+    sql: ranges.map(({ sql }) => sql).join(' UNION ALL '),
+    params: ranges.flatMap(({ params }) => params),
   }
-  const range = (status?: string): string => {
-    const where = status === undefined ? conditions : [`status = '${status}'`, ...conditions]
-    return `SELECT ${COLUMNS} FROM ${source}${where.length === 0 ? '' : ` WHERE ${where.join(' AND ')}`}`
+  return firstById(merged, limit + 1)
+}
+
+/**
+ * The same where the columns of a summary stand in no index: walks the ids until the page is full.
+ *
+ * @param source a subquery that has these columns
+ */
+export function scanningListingSql(source: string, query: CheckedListQuery): Sql {
+  const { statuses, limit } = query
+  const conditions = conditionsOf(query)
+  if (statuses !== undefined) {
+    conditions.push({ sql: `status IN (${statuses.map(() => '?').join(', ')})`, params: statuses })
   }
-  if (!filtered) return { sql: `${range()} ORDER BY id LIMIT ?`, params: [...params, limit + 1] }
-  const wanted = statuses ?? STATUSES
-  if (wanted.length === 0) return { sql: `${range()} LIMIT 0`, params }
-  return {
-    sql: `${wanted.map(range).join(' UNION ALL ')} ORDER BY id LIMIT ?`,
-    params: [...wanted.flatMap(() => params), limit + 1],
-  }
+  return firstById(select(source, conditions), limit + 1)
 }

@@ -134,13 +134,23 @@ export function storeSchema(dialect: Dialect, prefix?: string): SchemaObject[] {
   ]
 }
 
-/** Fill the summary columns of rows that somebody else wrote. A payload that is not JSON leaves them null. */
-function sqliteTriggers(executions: string): SchemaObject[] {
-  const field = (path: string) => `json_extract(payload, '$.${path}')`
+/** The start of an update that takes the summary columns from the payload; one that is not JSON leaves them null. */
+function summaryUpdate(executions: string, row: 'NEW.' | ''): string {
   const fields = ['status', 'parent_id', 'outcome', 'active_path', 'finished_at']
-  const fill = `UPDATE "${executions}" SET meta_version = NEW.version, (${fields.join(', ')}) = (
-    SELECT ${fields.map(field).join(', ')} FROM (SELECT CASE WHEN json_valid(NEW.data) THEN NEW.data END AS payload)
-  ) WHERE rowid = NEW.rowid`
+  const payload = `CASE WHEN json_valid(${row}data) THEN ${row}data END`
+  return `UPDATE "${executions}" SET meta_version = ${row}version, (${fields.join(', ')}) = (
+    SELECT ${fields.map((field) => `json_extract(payload, '$.${field}')`).join(', ')} FROM (SELECT ${payload} AS payload)
+  )`
+}
+
+/**
+ * Fills the summary columns of rows that were there before them, behind one rowid and up to another. @throws InvalidPrefix
+ */
+export const sqliteSummaryFill = (prefix?: string): string =>
+  `${summaryUpdate(Names(prefix).executions, '')} WHERE rowid > ? AND rowid <= ? AND meta_version IS NOT version`
+
+/** Fill the summary columns of rows that somebody else writes. */
+function sqliteTriggers(executions: string): SchemaObject[] {
   return (
     [
       ['insert', 'AFTER INSERT'],
@@ -152,7 +162,7 @@ function sqliteTriggers(executions: string): SchemaObject[] {
     table: executions,
     shared: false,
     sql: `CREATE TRIGGER IF NOT EXISTS "${executions}_summary_on_${event}" ${when} ON "${executions}"
-  WHEN NEW.meta_version IS NOT NEW.version BEGIN ${fill}; END`,
+  WHEN NEW.meta_version IS NOT NEW.version BEGIN ${summaryUpdate(executions, 'NEW.')} WHERE rowid = NEW.rowid; END`,
   }))
 }
 

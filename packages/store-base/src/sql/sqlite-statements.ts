@@ -4,7 +4,7 @@ import { Names } from '../names.js'
 import type { PreparedCommit, PreparedEmit, PreparedSpawn } from '../prepare.js'
 import type { CheckedQueuePage, CheckedTimerPage } from '../queues.js'
 import type { TimerOp } from '../records.js'
-import { listingSql, type Sql } from './listing.js'
+import { listingSql, type Sql, scanningListingSql } from './listing.js'
 
 /** SQLite takes a negative limit for none. */
 const limitOf = (limit: number): number => (limit === Number.POSITIVE_INFINITY ? -1 : limit)
@@ -34,7 +34,7 @@ export function sqliteStatements(prefix: string, { summary }: { summary: boolean
 
   const payloads = `SELECT id, definition_id, version, CASE WHEN json_valid(data) THEN data END AS payload FROM ${executions}`
   const extracted = SUMMARY.map((field) => `json_extract(payload, '$.${field}') AS ${field}`).join(', ')
-  const summaries = summary ? executions : `(SELECT id, definition_id, version, ${extracted} FROM (${payloads}))`
+  const summaries = `(SELECT id, definition_id, version, ${extracted} FROM (${payloads}))`
 
   const text = {
     load: `SELECT data FROM ${executions} WHERE id = ?`,
@@ -131,7 +131,7 @@ export function sqliteStatements(prefix: string, { summary }: { summary: boolean
         ? statement(text.dueTimers, now, limitOf(limit))
         : statement(text.dueTimersAfter, now, after.fireAt, after.executionId, after.path, limitOf(limit)),
     deleteTimer: (id: string, path: string, fireAt: number) => statement(text.deleteTimer, id, path, fireAt),
-    list: (query: CheckedListQuery) => listingSql(summaries, query),
+    list: (query: CheckedListQuery) => (summary ? listingSql(executions, query) : scanningListingSql(summaries, query)),
     idsWithPrefix: (prefix: string) => {
       const end = prefixEnd(prefix)
       return end === undefined ? statement(text.idsFrom, prefix) : statement(text.idsBetween, prefix, end)
