@@ -5,8 +5,10 @@ import {
   type ExecutionStore,
   InvalidArgument,
   keepVersions,
+  OutcomeUnknown,
   type PreparedCommit,
   type StoreBackend,
+  StoreClosed,
   StoreUnavailable,
   type Verdict,
 } from '@harel/store-base'
@@ -16,7 +18,7 @@ import { checkPath } from './open-file.js'
 import { checkOptions, type SqliteOptions } from './schema.js'
 import { Thread } from './thread.js'
 
-/** The caller's own statements inside a transaction of an `AsyncSqliteStore`. */
+/** The caller's own statements inside a transaction of an `AsyncSqliteStore`; they reject with the errors of SQLite. */
 export interface AsyncTransactionHandle {
   run(sql: string, ...params: Sql['params']): Promise<RunResult>
   get<Row>(sql: string, ...params: Sql['params']): Promise<Row | undefined>
@@ -57,7 +59,7 @@ export class AsyncSqliteStore extends CheckedStore {
       run: (batch) => send('commitAll', [batch]) as Promise<Verdict[]>,
       keyOf: ({ id }) => id,
       sizeOf: ({ data }) => data.length,
-      mayReplay: (error) => thread.alive && !isLockTimeout(error),
+      mayReplay: (error) => thread.alive && !(error instanceof OutcomeUnknown) && !isLockTimeout(error),
     })
     const backend: StoreBackend = Object.assign(Object.create(store), {
       capabilities: thread.capabilities,
@@ -67,7 +69,7 @@ export class AsyncSqliteStore extends CheckedStore {
       },
       close: async () => {
         await commits.drain()
-        await thread.close()
+        await gate.pass(() => thread.close())
       },
     })
     super(backend, options)
@@ -96,30 +98,40 @@ export class AsyncSqliteStore extends CheckedStore {
    */
   async transaction<T>(work: (store: ExecutionStore, tx: AsyncTransactionHandle) => Promise<T>): Promise<T> {
     return this.#gate.hold(async () => {
-      const call = (method: string, ...args: unknown[]) => this.#thread.call('transaction', method, args)
-      const within = remote((method, args) => this.#thread.call('within', method, args))
+      let ended = false
+      const call = (target: 'transaction' | 'within', method: string, args: readonly unknown[]) =>
+        ended ? Promise.reject(new StoreClosed()) : this.#thread.call(target, method, args)
+      const finish = (method: 'commit' | 'rollback') => {
+        // What is called after this would not be in the transaction.
+        ended = true
+        return this.#thread.call('transaction', method, [])
+      }
+      const within = remote((method, args) => call('within', method, args))
       const backend = Object.assign(Object.create(within), { capabilities: this.capabilities, close: async () => {} })
-      const bound = new CheckedStore(backend, this.#options)
-      const { store, restoreVersions } = keepVersions<ExecutionStore>(bound)
+      const { store, restoreVersions } = keepVersions<ExecutionStore>(new CheckedStore(backend, this.#options))
       const statement =
         (method: string) =>
         (sql: string, ...params: Sql['params']) =>
-          call(method, { sql, params })
+          call('transaction', method, [{ sql, params }])
       const handle = { run: statement('run'), get: statement('get'), all: statement('all') } as AsyncTransactionHandle
-      await call('begin')
+      await call('transaction', 'begin', [])
       try {
         const result = await work(store, handle)
-        await call('commit')
+        await finish('commit')
         return result
       } catch (error) {
         // Where that fails, the connection is gone and its transaction with it.
-        await call('rollback').catch(() => undefined)
+        await finish('rollback').catch(() => undefined)
         restoreVersions()
         throw error
-      } finally {
-        await bound.close()
       }
     })
+  }
+
+  /** @throws InvalidArgument when called from inside a transaction, for whose end it waits */
+  override async close(): Promise<void> {
+    this.#gate.check()
+    await super.close()
   }
 
   /** Adds the columns, indexes and triggers that were left out at start-up because a table is large. */

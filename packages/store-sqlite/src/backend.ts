@@ -18,7 +18,6 @@ import {
 } from '@harel/store-base'
 import { type SqliteStatements, sqliteStatements } from '@harel/store-base/sql'
 import type { Connection } from './connection.js'
-import { closeOwned } from './open-file.js'
 import { migrateSchema, prepareSchema, type Settings } from './schema.js'
 
 export const capabilitiesOf = (memory: boolean): StoreCapabilities => ({
@@ -231,6 +230,6 @@ export class SqliteBackend implements SyncStoreBackend {
   }
 
   close(): void {
-    closeOwned(this.#connection.db)
+    this.#connection.close()
   }
 }

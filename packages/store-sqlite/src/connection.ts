@@ -1,4 +1,11 @@
-import { InvalidArgument, SchemaMissing, StoreClosed, StoreError, StoreUnavailable } from '@harel/store-base'
+import {
+  InvalidArgument,
+  OutcomeUnknown,
+  SchemaMissing,
+  StoreClosed,
+  StoreError,
+  StoreUnavailable,
+} from '@harel/store-base'
 import type { Sql } from '@harel/store-base/sql'
 import type { Database, RunResult, Statement } from 'better-sqlite3'
 
@@ -23,6 +30,9 @@ const pause = (milliseconds: number): void => {
   Atomics.wait(sleeper, 0, 0, milliseconds)
 }
 
+/** The connections that a store has opened and so closes; a caller's are the caller's to close. */
+export const owned: WeakSet<Database> = new WeakSet()
+
 /** More statements than the protocol has; the rest are variants of listings. */
 const KEPT_STATEMENTS = 200
 
@@ -31,6 +41,7 @@ export class Connection {
   readonly db: Database
   readonly #lockTimeout: number
   readonly #statements = new Map<string, Statement>()
+  #closed = false
 
   /** @param lockTimeout how long to wait for other writers, in milliseconds */
   constructor(db: Database, lockTimeout: number) {
@@ -60,6 +71,11 @@ export class Connection {
     return this.retry(() => this.#prepared(sql).all(...params)) as Row[]
   }
 
+  /** For what is not a single statement that is worth keeping. */
+  exec(sql: string): void {
+    this.retry(() => this.db.exec(sql))
+  }
+
   /** Runs `work` in one transaction: all of it is written, durably, or nothing. */
   write<T>(work: () => T): T {
     this.begin()
@@ -81,8 +97,15 @@ export class Connection {
     this.run({ sql: 'BEGIN IMMEDIATE', params: [] })
   }
 
+  /** @throws OutcomeUnknown when the disk failed: the commit may stand in the log and show after a restart */
   commit(): void {
-    this.run({ sql: 'COMMIT', params: [] })
+    try {
+      this.run({ sql: 'COMMIT', params: [] })
+    } catch (error) {
+      const { cause } = error as Error
+      if (codeOf(cause).startsWith('SQLITE_IOERR')) throw new OutcomeUnknown('the disk failed during a commit', cause)
+      throw error
+    }
   }
 
   rollback(): void {
@@ -90,18 +113,24 @@ export class Connection {
     if (this.db.inTransaction) this.run({ sql: 'ROLLBACK', params: [] })
   }
 
+  /** Ends the use of the connection, and the connection itself if it is ours. */
+  close(): void {
+    this.#closed = true
+    if (owned.has(this.db)) this.db.close()
+  }
+
   /**
    * Waits for locks by trying again at random intervals. SQLite's own waiting backs off, so that under load the
    * process that has waited longest tries least often: some then wait for more than a second.
    */
   retry<T>(work: () => T): T {
-    let deadline: number | undefined
+    if (this.#closed) throw new StoreClosed()
+    const deadline = performance.now() + this.#lockTimeout
     for (;;) {
       try {
         return work()
       } catch (error) {
         if (!isLocked(error)) throw toStoreError(error)
-        deadline ??= performance.now() + this.#lockTimeout
         if (performance.now() >= deadline) {
           throw new StoreUnavailable(`the database stayed locked for ${this.#lockTimeout} ms`, error)
         }

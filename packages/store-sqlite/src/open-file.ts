@@ -1,14 +1,6 @@
 import { InvalidArgument } from '@harel/store-base'
 import type BetterSqlite3 from 'better-sqlite3'
-import { Connection, toStoreError } from './connection.js'
-
-/** The connections that were opened here and so are closed with their store; a caller's are the caller's to close. */
-const opened = new WeakSet<BetterSqlite3.Database>()
-
-/** Closes the connection if it is ours. */
-export function closeOwned(db: BetterSqlite3.Database): void {
-  if (opened.has(db)) db.close()
-}
+import { Connection, owned, toStoreError } from './connection.js'
 
 /** @throws InvalidArgument */
 export function checkPath(path: unknown): string {
@@ -26,13 +18,22 @@ export function checkPath(path: unknown): string {
  * @throws StoreUnavailable
  */
 export function openFile(Driver: typeof BetterSqlite3, path: string, lockTimeout: number): Connection {
+  const connection = new Connection(connect(Driver, path), lockTimeout)
+  owned.add(connection.db)
   try {
-    // No waiting by SQLite: `Connection` does it.
-    const connection = new Connection(new Driver(path, { timeout: 0 }), lockTimeout)
-    opened.add(connection.db)
-    connection.retry(() => connection.db.pragma('journal_mode = WAL'))
+    connection.exec('PRAGMA journal_mode = WAL')
     ensureDurable(connection)
     return connection
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+}
+
+function connect(Driver: typeof BetterSqlite3, path: string): BetterSqlite3.Database {
+  try {
+    // No waiting by SQLite: `Connection` does it.
+    return new Driver(path, { timeout: 0 })
   } catch (error) {
     throw toStoreError(error)
   }

@@ -14,6 +14,9 @@ export const printSchema = (prefix?: string): string =>
     .map(({ sql }) => `${sql};\n`)
     .join('')
 
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+
 /**
  * Keeps executions in a SQLite file, synchronously: a method returns when its work is on the disk.
  *
@@ -65,12 +68,16 @@ export class SqliteStore extends SyncCheckedStore {
     const { store, restoreVersions } = keepVersions(bound)
     try {
       const result = work(store, this.#connection.db)
-      if (result instanceof Promise) throw new InvalidArgument('work', result, 'a synchronous function')
+      if (isThenable(result)) {
+        // What it was about to do is refused from now on; that is no error of its own.
+        result.then(undefined, () => {})
+        throw new InvalidArgument('work', result, 'a synchronous function')
+      }
       transaction.commit()
       return result
     } catch (error) {
-      transaction.rollback()
       restoreVersions()
+      transaction.rollback()
       throw error
     } finally {
       bound.close()

@@ -24,7 +24,11 @@ function driverFile(): string {
   throw new StoreUnavailable('the package better-sqlite3 was not found; install it beside the program')
 }
 
-const isRead = (method: string): boolean => /^(load|isProcessed|pending|due|readTrace|list|ids|get|all)/.test(method)
+/** Whether a call may have written something when no answer came. What stands in a transaction needs its commit. */
+const mayHaveWritten = (target: Call['target'], method: string): boolean =>
+  target === 'store'
+    ? !/^(load|isProcessed|pending|due|readTrace|list|ids|close)/.test(method)
+    : target === 'transaction' && method === 'commit'
 
 /** The worker thread of a store. It does not keep the process alive but while it has something to do. */
 export class Thread {
@@ -51,7 +55,7 @@ export class Thread {
     const worker = new Worker(source, { eval: true, workerData })
     const opened = await new Promise<Opened>((resolve, reject) => {
       worker.once('message', resolve)
-      worker.once('error', reject)
+      worker.once('error', (cause) => reject(new StoreUnavailable('the thread of the store could not start', cause)))
     })
     if ('error' in opened) {
       await worker.terminate()
@@ -72,7 +76,7 @@ export class Thread {
       }
       if (this.#waiting.size === 0) this.#worker.ref()
       const id = ++this.#lastId
-      this.#waiting.set(id, { writes: !isRead(method), resolve, reject })
+      this.#waiting.set(id, { writes: mayHaveWritten(target, method), resolve, reject })
       this.#worker.postMessage({ id, target, method, args } satisfies Call)
     })
   }

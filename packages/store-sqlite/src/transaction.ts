@@ -1,4 +1,4 @@
-import type { SyncStoreBackend } from '@harel/store-base'
+import { StoreUnavailable, type SyncStoreBackend } from '@harel/store-base'
 import type { SqliteBackend } from './backend.js'
 import type { Connection } from './connection.js'
 
@@ -13,7 +13,7 @@ export class OpenTransaction {
     this.#connection = connection
     this.backend = backend.within((work) => {
       try {
-        return work()
+        return this.inside(work)
       } catch (error) {
         this.#failure ??= { error }
         throw error
@@ -23,12 +23,25 @@ export class OpenTransaction {
   }
 
   /**
+   * Runs a part of the work. Some errors, a full disk for one, end the transaction; what is written after that would
+   * be committed at once.
+   *
+   * @throws StoreUnavailable when the transaction has ended
+   */
+  inside<T>(work: () => T): T {
+    if (!this.#connection.db.inTransaction) {
+      throw new StoreUnavailable('the transaction has ended before its time, by an error or by a statement of its own')
+    }
+    return work()
+  }
+
+  /**
    * @throws what a method of `backend` has thrown before: it may have written a part of its work, so the transaction
    *   can only be rolled back
    */
   commit(): void {
     if (this.#failure !== undefined) throw this.#failure.error
-    this.#connection.commit()
+    this.inside(() => this.#connection.commit())
   }
 
   rollback(): void {

@@ -3,7 +3,9 @@ import { createRequire } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Sql } from '@harel/store-base/sql'
 import type BetterSqlite3 from 'better-sqlite3'
+import type { Statement } from 'better-sqlite3'
 import { SqliteBackend } from './backend.js'
+import { toStoreError } from './connection.js'
 import { type Call, type Opened, type Reply, toWireError, type WorkerSettings } from './messages.js'
 import { openFile } from './open-file.js'
 import { OpenTransaction } from './transaction.js'
@@ -19,15 +21,20 @@ function open(): (call: Call) => unknown {
   const warnings: string[] = []
   const backend = SqliteBackend.open(connection, settings, (warning) => warnings.push(warning))
   let open: OpenTransaction | undefined
+  // Errors of the caller's own statements stay what they are, as on a connection of his own.
+  const statement =
+    <T>(use: (statement: Statement, params: Sql['params']) => T) =>
+    ({ sql, params }: Sql) =>
+      open?.inside(() => use(connection.db.prepare(sql), params))
   const transaction = {
     begin: () => {
       open = new OpenTransaction(connection, backend)
     },
     commit: () => open?.commit(),
     rollback: () => open?.rollback(),
-    run: (statement: Sql) => connection.run(statement),
-    get: (statement: Sql) => connection.get(statement),
-    all: (statement: Sql) => connection.all(statement),
+    run: statement((prepared, params) => prepared.run(...params)),
+    get: statement((prepared, params) => prepared.get(...params)),
+    all: statement((prepared, params) => prepared.all(...params)),
   }
   port.postMessage({ capabilities: backend.capabilities, warnings } satisfies Opened)
   return ({ target, method, args }) => {
@@ -48,5 +55,5 @@ try {
     }
   })
 } catch (error) {
-  port.postMessage({ error: toWireError(error) } satisfies Opened)
+  port.postMessage({ error: toWireError(toStoreError(error)) } satisfies Opened)
 }
