@@ -1,4 +1,5 @@
-import { describe, InvalidArgument } from './errors.js'
+import { describe } from './describe.js'
+import { InvalidArgument } from './errors.js'
 import { STATUSES, type Status, type TimerOp } from './records.js'
 
 /** The longest key, in UTF-8 bytes. */

@@ -4,8 +4,9 @@
  */
 import { isStatus } from './arguments.js'
 import { canonicalDatetime } from './datetime.js'
+import { bracketed } from './describe.js'
 import { CorruptRecord } from './errors.js'
-import { hasLoneSurrogate, isDeeperThan, MAX_NESTING, type Parsed, parseJson } from './json.js'
+import { hasLoneSurrogate, MAX_NESTING, type Parsed, parseJson } from './json.js'
 import { noteRounded, type ReadOptions } from './numbers.js'
 import { type ChildState, type Execution, type HarelEvent, type JsonObject, newId, STATUSES } from './records.js'
 
@@ -173,12 +174,10 @@ export function decodeExecution(text: string, id?: string, options: ReadOptions 
     parentId: fields.nullableString('parent_id'),
     childId: fields.nullableString('child_id'),
     deferred: fields.list('deferred', (event, index) => readEvent(fields.inside(`deferred[${index}]`, event))),
-    children: fields.map('children', (child, key) =>
-      readChild(fields.inside(`children[${JSON.stringify(key)}]`, child)),
-    ),
+    children: fields.map('children', (child, key) => readChild(fields.inside(`children${bracketed(key)}`, child))),
     invokeSeq: fields.map('invoke_seq', (seq, path) => {
       const count = integerOf(seq)
-      if (count === undefined) throw new CorruptRecord(record, `invoke_seq[${JSON.stringify(path)}] must be an integer`)
+      if (count === undefined) throw new CorruptRecord(record, `invoke_seq${bracketed(path)} must be an integer`)
       return count
     }),
     createdAt: fields.nullableNumber('created_at'),

@@ -13,6 +13,7 @@ import {
   checkTime,
 } from './arguments.js'
 import { canonicalDatetime } from './datetime.js'
+import { bracketed } from './describe.js'
 import { InvalidArgument } from './errors.js'
 import { toJson, validateSerializable } from './json.js'
 import { type Numbers, refuseRounded } from './numbers.js'
@@ -81,9 +82,7 @@ function mapMembers<T>(argument: string, value: unknown, map: (argument: string,
   const entries = Object.entries(checkObject(argument, value))
   // Most executions have no children and no counters.
   if (entries.length === 0) return {} as Record<string, T>
-  return Object.fromEntries(
-    entries.map(([key, member]) => [key, map(`${argument}[${JSON.stringify(key)}]`, member, key)]),
-  )
+  return Object.fromEntries(entries.map(([key, member]) => [key, map(`${argument}${bracketed(key)}`, member, key)]))
 }
 
 /**

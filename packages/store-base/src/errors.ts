@@ -1,3 +1,5 @@
+import { describe, quote } from './describe.js'
+
 /** What a program may branch on. Codes never change; messages may. */
 export type StoreErrorCode =
   | 'STORE_CONFLICT'
@@ -181,19 +183,4 @@ export class OutcomeUnknown extends StoreError {
   constructor(reason: string, cause?: unknown) {
     super('OUTCOME_UNKNOWN', reason, { cause })
   }
-}
-
-const SHOWN = 60
-
-const quote = (text: string): string => JSON.stringify(text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text)
-
-/** A short description of a bad value that shows no content of objects. */
-export function describe(value: unknown): string {
-  if (typeof value === 'string')
-    return value.length > SHOWN ? `${quote(value)} (${value.length} characters)` : quote(value)
-  if (value === null) return 'null'
-  if (Array.isArray(value)) return `an array of ${value.length}`
-  if (typeof value === 'object') return 'an object'
-  if (typeof value === 'function') return 'a function'
-  return typeof value === 'bigint' ? `the bigint ${value}` : String(value)
 }

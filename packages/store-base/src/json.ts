@@ -1,3 +1,4 @@
+import { bracketed } from './describe.js'
 import { NotSerializable } from './errors.js'
 import type { Numbers } from './numbers.js'
 import type { JsonValue } from './records.js'
@@ -80,7 +81,7 @@ const pathText = (root: string, insideOut: readonly (string | number)[]): string
   let text = root
   for (const key of insideOut.toReversed()) {
     if (typeof key === 'number') text += `[${key}]`
-    else text += identifier.test(key) ? `.${key}` : `[${JSON.stringify(key.slice(0, 60))}]`
+    else text += identifier.test(key) ? `.${key}` : bracketed(key)
     if (text.length > 300) return `${text.slice(0, 300)}…`
   }
   return text
