@@ -18,9 +18,12 @@ const problem = (reason: string, cause?: unknown): Problem => ({ reason, path: [
 
 const isPlain = (value: object): boolean => {
   const prototype: object | null = Object.getPrototypeOf(value)
-  // An object literal of another realm has that realm's Object.prototype, which ends the chain too.
-  return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null
+  return prototype === null || prototype === Object.prototype || isForeignObjectPrototype(prototype)
 }
+
+/** Whether it is the `Object.prototype` of another realm, which an object literal made there has. */
+const isForeignObjectPrototype = (prototype: object): boolean =>
+  Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'isPrototypeOf')
 
 function find(value: unknown, depth: number, numbers: Numbers): Problem | undefined {
   switch (typeof value) {
