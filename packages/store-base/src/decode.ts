@@ -119,8 +119,7 @@ function parseRecord(text: string, record: string, wire: 'payload' | 'context'):
   // Payloads are parsed by pydantic, which is stricter than the `json` module that parses the other texts.
   if (wire === 'payload') {
     if (hasLoneSurrogate(text)) throw new CorruptRecord(record, 'it has a lone surrogate')
-    if (isDeeperThan(parsed.value, MAX_NESTING))
-      throw new CorruptRecord(record, `it is nested deeper than ${MAX_NESTING} levels`)
+    if (parsed.deep) throw new CorruptRecord(record, `it is nested deeper than ${MAX_NESTING} levels`)
   }
   return parsed
 }

@@ -3,7 +3,7 @@ import { NotSerializable } from './errors.js'
 import type { Numbers } from './numbers.js'
 import type { JsonValue } from './records.js'
 
-/** How deep Python nests inside one stored text, the outermost container included: deeper texts cannot be read back. */
+/** How deep Python nests in one stored text, the outermost container included: deeper texts cannot be read back. */
 export const MAX_NESTING = 200
 
 /** Reports something about a value at a path below it. */
@@ -42,7 +42,7 @@ function find(value: unknown, depth: number, numbers: Numbers): Problem | undefi
       return problem(`is a ${typeof value}, which JSON has no text for`)
   }
   if (value === null) return undefined
-  if (depth === 0) return problem(`is nested deeper than ${MAX_NESTING - 1} levels, or contains itself`)
+  if (depth === 0) return problem(`lies deeper than ${MAX_NESTING} levels in the stored text, or contains itself`)
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) {
       const found = find(value[index], depth - 1, numbers)
@@ -54,18 +54,30 @@ function find(value: unknown, depth: number, numbers: Numbers): Problem | undefi
     return problem(`is ${kindOf(value)}, which would not come back as one; store plain data instead`)
   }
   if (Object.getOwnPropertySymbols(value).length > 0) return problem('has a member keyed by a symbol, which JSON drops')
+  let members: unknown[]
+  try {
+    members = Object.values(value)
+  } catch {
+    return throwingGetter(value as Record<string, unknown>)
+  }
+  for (let index = 0; index < members.length; index++) {
+    if (members[index] === undefined) continue
+    const found = find(members[index], depth - 1, numbers)
+    // The keys are asked for only now because that is what takes time.
+    if (found !== undefined) return at(found, Object.keys(value)[index] ?? '')
+  }
+  return undefined
+}
+
+function throwingGetter(value: Record<string, unknown>): Problem {
   for (const key of Object.keys(value)) {
-    let member: unknown
     try {
-      member = (value as Record<string, unknown>)[key]
+      void value[key]
     } catch (cause) {
       return at(problem('has a getter that throws', cause), key)
     }
-    if (member === undefined) continue
-    const found = find(member, depth - 1, numbers)
-    if (found !== undefined) return at(found, key)
   }
-  return undefined
+  return problem('has a getter that throws now and then')
 }
 
 const at = (found: Problem, key: string | number): Problem => {
@@ -92,9 +104,9 @@ const pathText = (root: string, insideOut: readonly (string | number)[]): string
 
 /**
  * Refuses what JSON does not carry exactly, with the path to it: NaN, Infinity, bigint, function, symbol, `undefined`
- * in an array, any object that is neither plain nor an array (Map, Date, class instances), and nesting deeper than
- * 199 levels, which cyclic values are; members keyed by a symbol and getters that throw. Members that are `undefined`
- * are dropped by JSON, and -0 becomes 0. Lone surrogates are refused by `toJson`.
+ * in an array, any object that is neither plain nor an array (Map, Date, class instances), members keyed by a symbol,
+ * getters that throw, and nesting too deep to be read back (in a context beyond 199 levels), which cyclic values are.
+ * Members that are `undefined` are dropped by JSON, and -0 becomes 0. Lone surrogates are refused by `toJson`.
  *
  * @param name how messages call the value
  * @param options `enclosing`: how many containers the value will stand in; `numbers`: `lossy` lets NaN and Infinity
@@ -120,16 +132,15 @@ export function toJson(value: unknown, name: string): string {
   return text
 }
 
-// JSON.stringify escapes lone surrogates and nothing else above U+001F.
-const maybeSurrogate = /\\u[dD][89a-fA-F]/
+const surrogate = /\\u[dD][89a-fA-F]/
 const escapedSurrogate =
   /\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|u[dD][c-fC-F][0-9a-fA-F]{2}|.)/gs
 
 /** Whether a JSON text holds half of a surrogate pair, escaped. Unescaped halves cannot stand in UTF-8. */
 export function hasLoneSurrogate(text: string): boolean {
-  if (!maybeSurrogate.test(text)) return false
+  if (!text.includes('\\ud') && !text.includes('\\uD')) return false
   for (const [sequence] of text.matchAll(escapedSurrogate)) {
-    if (sequence.length === 6 && maybeSurrogate.test(sequence)) return true
+    if (sequence.length === 6 && surrogate.test(sequence)) return true
   }
   return false
 }
@@ -148,15 +159,14 @@ function surrogatePath(value: unknown, name: string): string {
   return pathText(name, search(value)?.path ?? [])
 }
 
-/** A parsed text, and the first number in it that a JavaScript number does not hold exactly. */
+/** A parsed text and what is to be known about it. */
 export interface Parsed {
   value: unknown
+  /** The first number in the text that a JavaScript number does not hold exactly. */
   lossy: string | undefined
+  /** Whether containers are nested deeper than `MAX_NESTING`. */
+  deep: boolean
 }
-
-const bareNumber = /"(?:[^"\\]|\\.)*"|-?(?:NaN|Infinity)|-?\d[\d.eE+-]*/gs
-// Only where a value can begin, so that hexadecimal ids do not count.
-const longNumber = /[:,[]\s*-?(?:\d{16}|\d[\d.]*[eE]\+?\d{3}|NaN|Infinity)/
 
 /**
  * Parses JSON as Python does: bare `NaN`, `Infinity` and `-Infinity` are numbers. Throws `SyntaxError`.
@@ -165,16 +175,33 @@ const longNumber = /[:,[]\s*-?(?:\d{16}|\d[\d.]*[eE]\+?\d{3}|NaN|Infinity)/
  * is not finite, is named in `lossy`.
  */
 export function parseJson(text: string): Parsed {
-  if (!longNumber.test(text)) return { value: JSON.parse(text), lossy: undefined }
-  let lossy: string | undefined
-  let bare = false
-  for (const [token] of text.matchAll(bareNumber)) {
-    if (token.startsWith('"')) continue
-    const isBare = token.endsWith('N') || token.endsWith('y')
-    bare ||= isBare
-    if (isBare || !survives(token)) lossy ??= token.slice(0, 60)
+  const value = parse(text)
+  const survey = { large: false, deep: false }
+  look(value, MAX_NESTING, survey)
+  // The text is searched only if need be: it takes longer than parsing.
+  return { value, lossy: survey.large || survey.deep ? firstLossy(text) : undefined, deep: survey.deep }
+}
+
+/** Looks for numbers so large that they may have been rounded in parsing, and for containers too deep to be searched. */
+function look(value: unknown, depth: number, survey: { large: boolean; deep: boolean }): void {
+  if (typeof value === 'number') {
+    if (!(Math.abs(value) <= Number.MAX_SAFE_INTEGER)) survey.large = true
+  } else if (typeof value === 'object' && value !== null) {
+    if (depth === 0) survey.deep = true
+    else if (Array.isArray(value)) for (let i = 0; i < value.length; i++) look(value[i], depth - 1, survey)
+    else for (const key in value) look((value as Record<string, unknown>)[key], depth - 1, survey)
   }
-  return { value: bare ? parseBare(text) : JSON.parse(text), lossy }
+}
+
+const numbersAndStrings = /"(?:[^"\\]|\\.)*"|NaN|-?Infinity|-?\d[\d.eE+-]*/gs
+
+const isBare = (token: string): boolean => token.endsWith('N') || token.endsWith('y')
+
+function firstLossy(text: string): string | undefined {
+  for (const [token] of text.matchAll(numbersAndStrings)) {
+    if (!token.startsWith('"') && !survives(token)) return token.slice(0, 60)
+  }
+  return undefined
 }
 
 const survives = (token: string): boolean => {
@@ -183,22 +210,20 @@ const survives = (token: string): boolean => {
   return !/^-?\d+$/.test(token) || Number.isSafeInteger(number) || String(number) === token
 }
 
-function parseBare(text: string): unknown {
-  const mark = `\u0000${crypto.randomUUID()}:`
-  const quoted = text.replace(bareNumber, (token) =>
-    token.endsWith('N') || token.endsWith('y') ? JSON.stringify(mark + token) : token,
-  )
-  return JSON.parse(quoted, (_key, value: unknown) =>
-    typeof value === 'string' && value.startsWith(mark) ? Number(value.slice(mark.length)) : value,
-  )
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    if (text.includes('NaN') || text.includes('Infinity')) return parseBare(text)
+    throw error
+  }
 }
 
-/** Whether containers are nested deeper than `limit` in the value. */
-export function isDeeperThan(value: unknown, limit: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (limit === 0) return true
-  for (const member of Array.isArray(value) ? value : Object.values(value)) {
-    if (typeof member === 'object' && member !== null && isDeeperThan(member, limit - 1)) return true
-  }
-  return false
+function parseBare(text: string): unknown {
+  const mark = `\u0000${crypto.randomUUID()}:`
+  const quoted = text.replace(numbersAndStrings, (token) => (isBare(token) ? JSON.stringify(mark + token) : token))
+  return JSON.parse(quoted, (key, value: unknown) => {
+    if (key.startsWith(mark)) throw new SyntaxError('a number is no key')
+    return typeof value === 'string' && value.startsWith(mark) ? Number(value.slice(mark.length)) : value
+  })
 }

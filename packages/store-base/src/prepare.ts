@@ -76,7 +76,7 @@ export function prepareCommit(
   const expected = checkVersion('execution.version', execution.version)
   checkWritable(execution)
   const version = expected + 1
-  const token = newId()
+  const token = crypto.randomUUID()
   const data = encodeExecution(execution, version, token, numbers)
   const { emits, processedEventId, timers, spawns, trace } = changes
   return {
