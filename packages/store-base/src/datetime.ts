@@ -1,5 +1,5 @@
-const TEXT =
-  /^(\d{4})-(\d\d)-(\d\d)(?:[Tt _](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s*([Zz]|[+-]\d\d:?(?:\d\d)?)?)?$/
+const TEXT = /^(\d{4})-(\d\d)-(\d\d)(?:[Tt _](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?([Zz]|[+-]\d\d:?\d\d)?)?$/
+const DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 /** A number beyond this is in milliseconds, as pydantic reads it. */
 const MILLISECONDS_FROM = 2e10
 
@@ -15,28 +15,34 @@ export function canonicalDatetime(value: unknown): string | undefined {
   if (match === null) return /^[+-]?\d+(\.\d*)?$/.test(value) ? fromNumber(Number(value)) : undefined
   const [, year = '', month = '', day = '', hour = '00', minute = '00', second = '00', fraction = '', offset = ''] =
     match
-  const date = new Date(Date.UTC(2000, Number(month) - 1, Number(day)))
-  date.setUTCFullYear(Number(year), Number(month) - 1, Number(day))
-  const exists = date.getUTCMonth() === Number(month) - 1 && date.getUTCDate() === Number(day) && year !== '0000'
-  if (!exists || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined
+  if (Number(day) < 1 || Number(day) > daysOf(Number(year), Number(month)) || year === '0000') return undefined
+  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined
   const micros = fraction.slice(0, 6).padEnd(6, '0')
   const shift = canonicalOffset(offset)
   if (shift === undefined) return undefined
   return `${year}-${month}-${day}T${hour}:${minute}:${second}${micros === '000000' ? '' : `.${micros}`}${shift}`
 }
 
+function daysOf(year: number, month: number): number {
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+  return month === 2 && isLeap ? 29 : (DAYS[month - 1] ?? 0)
+}
+
 function canonicalOffset(offset: string): string | undefined {
-  if (offset === '') return ''
-  const digits = offset.slice(1).replace(':', '').padEnd(4, '0')
-  if (/^[Zz]/.test(offset) || digits === '0000') return 'Z'
-  if (Number(digits.slice(0, 2)) > 23 || Number(digits.slice(2)) > 59) return undefined
-  return `${offset[0]}${digits.slice(0, 2)}:${digits.slice(2)}`
+  if (offset === '' || offset === 'Z' || offset === 'z') return offset.toUpperCase()
+  const hours = offset.slice(1, 3)
+  const minutes = offset.slice(-2)
+  if (Number(hours) > 23 || Number(minutes) > 59) return undefined
+  return hours === '00' && minutes === '00' ? 'Z' : `${offset[0]}${hours}:${minutes}`
 }
 
 function fromNumber(value: number): string | undefined {
-  const micros = Math.round((Math.abs(value) > MILLISECONDS_FROM ? value / 1000 : value) * 1e6)
-  const date = new Date(Math.floor(micros / 1000))
+  const unit = Math.abs(value) > MILLISECONDS_FROM ? 1000 : 1
+  const seconds = Math.floor(value / unit)
+  // From the fraction alone, because the double of the whole has fewer than six digits left for it.
+  const micros = Math.round((value - seconds * unit) * (1e6 / unit))
+  const date = new Date(seconds * 1000 + Math.floor(micros / 1000))
   if (Number.isNaN(date.getTime()) || date.getUTCFullYear() < 1 || date.getUTCFullYear() > 9999) return undefined
-  const rest = (((micros % 1e6) + 1e6) % 1e6).toString().padStart(6, '0')
+  const rest = (micros % 1e6).toString().padStart(6, '0')
   return `${date.toISOString().slice(0, 19)}${rest === '000000' ? '' : `.${rest}`}Z`
 }
