@@ -96,8 +96,11 @@ const numberOf = (value: unknown): number | undefined => {
   return typeof value === 'string' && numericText.test(value) ? Number(value) : undefined
 }
 
+const integralText = /^\s*[+-]?\d+(\.0+)?\s*$/
+
 const integerOf = (value: unknown): number | undefined => {
-  const number = numberOf(value)
+  // To Python `"3.0"` is an integer, `"3e0"` is none.
+  const number = typeof value !== 'string' || integralText.test(value) ? numberOf(value) : undefined
   return number !== undefined && Number.isInteger(number) ? number : undefined
 }
 
