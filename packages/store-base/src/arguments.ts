@@ -87,16 +87,17 @@ export function checkMembers(argument: string, value: unknown, allowed: readonly
   return object
 }
 
-export function checkArray(argument: string, value: unknown): readonly unknown[] {
+/** A copy of the array, in which holes have become members that are undefined: `map` would pass over holes. */
+export function checkArray(argument: string, value: unknown): unknown[] {
   if (!Array.isArray(value)) throw new InvalidArgument(argument, value, 'an array')
-  return value
+  return [...value]
 }
 
 /** The seqs to acknowledge. Any integer is allowed: unknown ones are no error. */
 export function checkSeqs(argument: string, value: unknown): number[] {
-  const seqs = Array.isArray(value) ? value : [value]
-  return seqs.map((seq, index) =>
-    checkInteger(Array.isArray(value) ? `${argument}[${index}]` : argument, seq, 0, Number.MAX_SAFE_INTEGER),
+  if (!Array.isArray(value)) return [checkInteger(argument, value, 0, Number.MAX_SAFE_INTEGER)]
+  return checkArray(argument, value).map((seq, index) =>
+    checkInteger(`${argument}[${index}]`, seq, 0, Number.MAX_SAFE_INTEGER),
   )
 }
 
