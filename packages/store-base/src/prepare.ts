@@ -102,8 +102,7 @@ export function prepareCommit(
 
 // The new version is set after the write, when it is too late to find out that it cannot be.
 function checkWritable(execution: Execution): void {
-  const own = Object.getOwnPropertyDescriptor(execution, 'version')
-  if (own !== undefined && own.writable !== true && own.set === undefined) {
+  if (!Reflect.set(execution, 'version', execution.version)) {
     throw new InvalidArgument('execution', execution, 'an object whose version can be set (not a frozen one)')
   }
 }
