@@ -17,18 +17,17 @@ export const utf8Length = (text: string): number => utf8.encode(text).length
  * @returns the key
  */
 export function checkKey(argument: string, value: unknown): string {
-  if (
-    typeof value !== 'string' ||
-    value === '' ||
-    value.includes('\0') ||
-    // A UTF-16 unit takes at most three bytes.
-    (value.length * 3 > MAX_KEY_BYTES && (value.length > MAX_KEY_BYTES || utf8Length(value) > MAX_KEY_BYTES)) ||
-    !value.isWellFormed()
-  ) {
-    throw new InvalidArgument(argument, value, KEY)
-  }
+  if (!isKey(value)) throw new InvalidArgument(argument, value, KEY)
   return value
 }
+
+export const isKey = (value: unknown): value is string =>
+  typeof value === 'string' &&
+  value !== '' &&
+  !value.includes('\0') &&
+  value.isWellFormed() &&
+  // A UTF-16 unit takes at most three bytes.
+  (value.length * 3 <= MAX_KEY_BYTES || (value.length <= MAX_KEY_BYTES && utf8Length(value) <= MAX_KEY_BYTES))
 
 /** As `checkKey`, for what may be empty: the root path and the prefix of ids. */
 export const checkKeyOrEmpty = (argument: string, value: unknown): string =>

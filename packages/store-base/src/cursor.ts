@@ -1,15 +1,20 @@
+import { isKey } from './arguments.js'
 import { InvalidCursor } from './errors.js'
 
-const encode = (text: string): string => Buffer.from(text).toString('base64url')
+/** URL-safe base64 with padding, as Python makes it. */
+function encode(text: string): string {
+  const base64 = Buffer.from(text).toString('base64url')
+  return base64.padEnd(Math.ceil(base64.length / 4) * 4, '=')
+}
 
-/** A key of 1024 bytes and the rest, as base64. */
+/** More than a key of 1024 bytes and the rest take as base64. */
 const MAX_LENGTH = 2048
 
 function decode(cursor: unknown): string {
   if (typeof cursor !== 'string') throw new InvalidCursor('is not a string')
-  const unpadded = cursor.replace(/={1,2}$/, '')
-  const text = cursor.length > MAX_LENGTH ? '' : Buffer.from(unpadded, 'base64url').toString()
-  if (encode(text) !== unpadded || text === '') throw new InvalidCursor('is damaged')
+  const text = cursor.length > MAX_LENGTH ? '' : Buffer.from(cursor, 'base64url').toString()
+  // Node.js reads over whatever is no base64.
+  if (encode(text) !== cursor || text === '') throw new InvalidCursor('is damaged')
   return text
 }
 
@@ -17,10 +22,8 @@ function decode(cursor: unknown): string {
  * The cursor of a listing that goes on at an offset: base64 of its decimal digits, as Python harel makes it, and of
  * the fingerprint of the filters where one is given.
  */
-export function encodeOffset(offset: number, fingerprint = ''): string {
-  const text = encode(fingerprint === '' ? String(offset) : `${offset}.${fingerprint}`)
-  return text.padEnd(Math.ceil(text.length / 4) * 4, '=')
-}
+export const encodeOffset = (offset: number, fingerprint = ''): string =>
+  encode(fingerprint === '' ? String(offset) : `${offset}.${fingerprint}`)
 
 /** @throws InvalidCursor when it was not made by `encodeOffset` with this fingerprint */
 export function decodeOffset(cursor: string, fingerprint = ''): number {
@@ -37,9 +40,10 @@ export const encodeKey = (key: string, fingerprint = ''): string => encode(`k.${
 /** @throws InvalidCursor when it was not made by `encodeKey` with this fingerprint */
 export function decodeKey(cursor: string, fingerprint = ''): string {
   const match = /^k\.([^.]*)\.(.*)$/s.exec(decode(cursor))
-  if (match === null) throw new InvalidCursor('was not made by a listing with keys')
+  const key = match?.[2]
+  if (match === null || !isKey(key)) throw new InvalidCursor('was not made by a listing with keys')
   if (match[1] !== fingerprint) throw new InvalidCursor('was made under other filters')
-  return match[2] as string
+  return key
 }
 
 /** A short hash (FNV-1a, 32 bits) that tells filters apart; it protects nothing. */
