@@ -2,7 +2,7 @@ import { checkArray, checkInteger, checkKey, checkMembers, checkStatus } from '.
 import { decodeKey, decodeOffset, encodeKey, encodeOffset, fingerprintOf } from './cursor.js'
 import { InvalidArgument, InvalidCursor } from './errors.js'
 import type { ExecutionPage, ListQuery } from './protocol.js'
-import type { ExecutionSummary, Status } from './records.js'
+import { type ExecutionSummary, STATUSES, type Status } from './records.js'
 
 const DEFAULT_LIMIT = 100
 /** The most that one page may hold. */
@@ -47,8 +47,8 @@ export function checkListQuery(query: ListQuery, paging: 'key' | 'offset'): Chec
 
 function checkStatuses(value: unknown): Status[] {
   const given = Array.isArray(value) ? checkArray('query.status', value) : [value]
-  const statuses = given.map((status) => checkStatus('query.status', status))
-  return [...new Set(statuses)].sort()
+  for (const status of given) checkStatus('query.status', status)
+  return STATUSES.filter((status) => given.includes(status))
 }
 
 function checkFlag(argument: string, value: unknown): boolean {
