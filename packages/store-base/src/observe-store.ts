@@ -1,3 +1,5 @@
+import { decodeExecution } from './decode.js'
+import { prepareCommit } from './prepare.js'
 import type { CommitChanges, ExecutionStore } from './protocol.js'
 import type { Execution, Step } from './records.js'
 
@@ -11,16 +13,15 @@ export function observeStore<S extends ExecutionStore>(
   onStep: (step: Step, execution: Execution) => void | Promise<void>,
   onError: (error: unknown) => void = (error) => console.error('an observer of commits failed:', error),
 ): S {
+  const report = async (step: Step, data: string) => onStep(step, decodeExecution(data))
   const commit = async (execution: Execution, changes?: CommitChanges): Promise<number[]> => {
     const step = changes?.step
     if (step === undefined) return store.commit(execution, changes)
-    const picture = structuredClone(execution)
+    // Now, and as it is written: the caller's object may change meanwhile, and not every one can be cloned.
+    const { data } = prepareCommit(execution, {}, 'lossy')
     const seqs = await store.commit(execution, changes)
-    try {
-      await onStep(step, { ...picture, version: execution.version })
-    } catch (error) {
-      onError(error)
-    }
+    // Not waited for: a slow observer must not hold back the caller, whose commit is done.
+    void report(step, data).catch(onError)
     return seqs
   }
   return new Proxy(store, {
