@@ -70,12 +70,12 @@ export class Coalescer<Item, Result> {
   #take(): Waiting<Item, Result>[] {
     const { maxItems, maxSize, sizeOf } = this.#options
     const batch: Waiting<Item, Result>[] = []
-    const left: Waiting<Item, Result>[] = []
+    let left: Waiting<Item, Result>[] = []
     const keys = new Set<string>()
     let size = 0
     for (const [index, waiting] of this.#queue.entries()) {
       if (batch.length === maxItems) {
-        left.push(...this.#queue.slice(index))
+        left = left.concat(this.#queue.slice(index))
         break
       }
       const grown = size + sizeOf(waiting.item)
