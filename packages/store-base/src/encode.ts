@@ -136,9 +136,12 @@ export function encodeExecution(
 export const encodeEvent = (event: HarelEvent, name = 'event', numbers: Numbers = 'exact'): string =>
   toJson(wireEvent(name, event, 0, numbers), name)
 
-/** The stored text of a spawn's context, a trace step or a definition. @throws NotSerializable with the path */
+/**
+ * The stored text of a spawn's context, a trace step or a definition. A context may be nested as deep as it may be in
+ * the execution that will be made of it. @throws NotSerializable with the path
+ */
 export function encodeJson(value: unknown, name: string, numbers: Numbers = 'exact'): string {
   if (numbers === 'exact') refuseRounded(name, value)
-  validateSerializable(value, name, { enclosing: 0, numbers })
+  validateSerializable(value, name, { enclosing: 1, numbers })
   return toJson(value, name)
 }
