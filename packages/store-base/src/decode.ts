@@ -188,7 +188,11 @@ export function decodeExecution(text: string, id?: string, options: ReadOptions 
     expiresAt: fields.nullableNumber('expires_at'),
   }
   if (id !== undefined && execution.id !== id) throw new CorruptRecord(record, 'its payload has another id')
-  noteRounded(lossy, record, options, [execution, execution.context])
+  noteRounded(lossy, record, options, [
+    execution,
+    execution.context,
+    ...execution.deferred.flatMap((event) => [event, event.data]),
+  ])
   return execution
 }
 
@@ -204,7 +208,7 @@ export function decodeEvent(text: string, record = 'event', options: ReadOptions
 /** A spawn's context, a trace step or a definition from its stored text. @throws CorruptRecord */
 export function decodeJson(text: string, record: string, options: ReadOptions = {}): unknown {
   const { value, lossy } = parseRecord(text, record, 'context')
-  noteRounded(lossy, record, options, isObject(value) ? [value] : [])
+  noteRounded(lossy, record, options, typeof value === 'object' && value !== null ? [value] : [])
   return value
 }
 

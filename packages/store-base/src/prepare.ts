@@ -10,9 +10,9 @@ import {
 } from './arguments.js'
 import { encodeEvent, encodeExecution, encodeJson } from './encode.js'
 import { InvalidArgument } from './errors.js'
-import type { Numbers } from './numbers.js'
+import { type Numbers, refuseRounded } from './numbers.js'
 import type { CommitChanges } from './protocol.js'
-import { type Execution, type HarelEvent, newId, type Status, type TimerOp } from './records.js'
+import type { Execution, HarelEvent, Status, TimerOp } from './records.js'
 
 /** The columns of an execution by which listings filter, and which they show. */
 export interface SummaryColumns {
@@ -133,6 +133,9 @@ const prepareSpawns = (spawns: unknown, numbers: Numbers): PreparedSpawn[] =>
  * The text of a trace step, without an `index` of its own: the store counts. @throws InvalidArgument, NotSerializable
  */
 export function prepareTrace(argument: string, step: unknown, numbers: Numbers): string {
-  const { index: _counted, ...rest } = checkObject(argument, step)
-  return encodeJson('index' in (step as object) ? rest : step, argument, numbers)
+  const given = checkObject(argument, step)
+  if (!('index' in given)) return encodeJson(given, argument, numbers)
+  if (numbers === 'exact') refuseRounded(argument, given)
+  const { index: _counted, ...rest } = given
+  return encodeJson(rest, argument, numbers)
 }

@@ -43,8 +43,9 @@ export const toTrace = (rows: readonly TraceRow[], id: string, options: ReadOpti
   readable(
     rows,
     ({ index, entry }) => {
-      const { index: _stored, ...step } = decodeObject(entry, `trace step ${index} of ${JSON.stringify(id)}`, options)
-      return { ...step, index }
+      const step = decodeObject(entry, `trace step ${index} of ${JSON.stringify(id)}`, options)
+      step.index = index
+      return step
     },
     options,
   )
