@@ -64,7 +64,10 @@ export interface StoreBackend {
   /** Both from one snapshot, or the text first and the mark second. */
   loadForEvent(id: string, eventId: string): Promise<{ data: string | undefined; processed: boolean }>
 
-  /** All or nothing. A refused commit leaves no trace. */
+  /**
+   * All or nothing. A refused commit leaves no trace. Rejects with `OutcomeUnknown` when it cannot tell whether the
+   * commit was applied, because it was sent and the reply was lost; the store then reads back.
+   */
   commit(commit: PreparedCommit): Promise<Verdict>
 
   isProcessed(id: string, eventId: string): Promise<boolean>

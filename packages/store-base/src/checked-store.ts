@@ -3,7 +3,7 @@ import { AsyncStore } from './async-store.js'
 import type { DefinitionRow, StoreBackend, SyncStoreBackend } from './backend.js'
 import { decodeExecution } from './decode.js'
 import { encodeJson } from './encode.js'
-import { StoreClosed, StoreConflict } from './errors.js'
+import { StoreClosed, StoreConflict, StoreError, StoreUnavailable } from './errors.js'
 import { checkListQuery, toPage } from './listing.js'
 import type { Numbers, OnWarning, ReadOptions } from './numbers.js'
 import { prepareCommit, prepareTrace } from './prepare.js'
@@ -18,6 +18,7 @@ import type {
 } from './protocol.js'
 import { type CheckedQueuePage, checkQueuePage, checkTimerPage } from './queues.js'
 import type { DefinitionRecord, Execution, TraceStep } from './records.js'
+import { resolveOutcome } from './resolve-outcome.js'
 import { toDefinition, toOutbox, toSpawns, toSummaries, toTrace } from './rows.js'
 
 /** Options that every store has. */
@@ -28,8 +29,29 @@ export interface StoreOptions {
   numbers?: Numbers
 }
 
+const isPromise = <T>(value: T | Promise<T>): value is Promise<T> =>
+  typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
+
 const after = <T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> =>
-  value instanceof Promise ? value.then(next) : next(value)
+  isPromise(value) ? value.then(next) : next(value)
+
+/** What the call results in; what it fails with, unless it is a `StoreError`, is the cause of a `StoreUnavailable`. */
+function guard<T>(call: () => T | Promise<T>): T | Promise<T> {
+  try {
+    const result = call()
+    return isPromise(result) ? result.then(undefined, refuse) : result
+  } catch (error) {
+    return refuse(error)
+  }
+}
+
+function refuse(error: unknown): never {
+  // No word of the driver's message: it may hold an address, a password or a payload.
+  throw error instanceof StoreError ? error : new StoreUnavailable('the database failed; the cause says how', error)
+}
+
+/** How many rows to read at least where some were unreadable; there may be many of them together. */
+const READ_ON = 100
 
 /** Reads on where rows of a page were unreadable, so that a short page means the end of the queue. */
 function fill<Row extends { seq: number }, Entry>(
@@ -40,9 +62,10 @@ function fill<Row extends { seq: number }, Entry>(
   return after(read(page), (rows) => {
     const entries = toEntries(rows)
     const last = rows.at(-1)
-    if (last === undefined || rows.length < page.limit || entries.length === rows.length) return entries
-    const rest = { limit: page.limit - entries.length, after: last.seq }
-    return after(fill(read, rest, toEntries), (more) => [...entries, ...more])
+    const missing = page.limit - entries.length
+    if (last === undefined || rows.length < page.limit || missing === 0) return entries
+    const rest = { limit: Math.max(missing, READ_ON), after: last.seq }
+    return after(fill(read, rest, toEntries), (more) => [...entries, ...more.slice(0, missing)])
   })
 }
 
@@ -71,7 +94,7 @@ class Core {
   readonly #numbers: Numbers
   /** The committed objects themselves, where `capabilities.identity` promises to return them. */
   readonly #held: Map<string, Execution> | undefined
-  #closed: { result: void | Promise<void> } | undefined
+  #closing: { result: void | Promise<void> } | undefined
 
   constructor(backend: Awaitable<StoreBackend>, { onWarning = console.warn, numbers = 'exact' }: StoreOptions = {}) {
     this.#backend = backend
@@ -84,9 +107,10 @@ class Core {
     return this.#backend.capabilities
   }
 
-  get #open(): Awaitable<StoreBackend> {
-    if (this.#closed !== undefined) throw new StoreClosed()
-    return this.#backend
+  /** The one way to the backend. Arguments are checked before, so that what fails in here is the database. */
+  #ask<T>(question: (backend: Awaitable<StoreBackend>) => T | Promise<T>): T | Promise<T> {
+    if (this.#closing !== undefined) throw new StoreClosed()
+    return guard(() => question(this.#backend))
   }
 
   #execution(data: string | undefined, id: string): Execution | undefined {
@@ -94,14 +118,20 @@ class Core {
   }
 
   load(id: string) {
-    return after(this.#open.load(checkKey('id', id)), (data) => this.#execution(data, id))
+    checkKey('id', id)
+    return after(
+      this.#ask((backend) => backend.load(id)),
+      (data) => this.#execution(data, id),
+    )
   }
 
   loadForEvent(id: string, eventId: string) {
-    return after(this.#open.loadForEvent(checkKey('id', id), checkKey('eventId', eventId)), ({ data, processed }) => ({
-      execution: this.#execution(data, id),
-      processed: data !== undefined && processed,
-    }))
+    checkKey('id', id)
+    checkKey('eventId', eventId)
+    return after(
+      this.#ask((backend) => backend.loadForEvent(id, eventId)),
+      ({ data, processed }) => ({ execution: this.#execution(data, id), processed: data !== undefined && processed }),
+    )
   }
 
   save(execution: Execution) {
@@ -109,9 +139,11 @@ class Core {
   }
 
   commit(execution: Execution, changes?: CommitChanges) {
-    const backend = this.#open
     const commit = prepareCommit(execution, changes, this.#numbers)
-    return after(backend.commit(commit), (verdict) => {
+    const answer = this.#ask((backend) => backend.commit(commit))
+    // Only a request that travels can lose its reply.
+    const outcome = isPromise(answer) ? resolveOutcome(this.#backend, commit, answer) : answer
+    return after(outcome, (verdict) => {
       if (!verdict.applied) throw new StoreConflict(commit.id, commit.expected, verdict.found)
       execution.version = commit.version
       this.#held?.set(commit.id, execution)
@@ -120,87 +152,114 @@ class Core {
   }
 
   isProcessed(id: string, eventId: string) {
-    return this.#open.isProcessed(checkKey('id', id), checkKey('eventId', eventId))
+    checkKey('id', id)
+    checkKey('eventId', eventId)
+    return this.#ask((backend) => backend.isProcessed(id, eventId))
   }
 
   pendingOutbox(page?: QueuePage) {
-    const backend = this.#open
     return fill(
-      (part) => backend.pendingOutbox(part),
+      (part) => this.#ask((backend) => backend.pendingOutbox(part)),
       checkQueuePage(page),
       (rows) => toOutbox(rows, this.#reading),
     )
   }
 
   ackOutbox(seqs: number | readonly number[]) {
-    return this.#open.ackOutbox(checkSeqs('seqs', seqs))
+    const checked = checkSeqs('seqs', seqs)
+    return this.#ask((backend) => backend.ackOutbox(checked))
   }
 
   pendingSpawns(page?: QueuePage) {
-    const backend = this.#open
     return fill(
-      (part) => backend.pendingSpawns(part),
+      (part) => this.#ask((backend) => backend.pendingSpawns(part)),
       checkQueuePage(page),
       (rows) => toSpawns(rows, this.#reading),
     )
   }
 
   ackSpawn(seqs: number | readonly number[]) {
-    return this.#open.ackSpawn(checkSeqs('seqs', seqs))
+    const checked = checkSeqs('seqs', seqs)
+    return this.#ask((backend) => backend.ackSpawn(checked))
   }
 
   dueTimers(now: number, page?: TimerPage) {
-    return this.#open.dueTimers(checkTime('now', now), checkTimerPage(page))
+    checkTime('now', now)
+    const checked = checkTimerPage(page)
+    return this.#ask((backend) => backend.dueTimers(now, checked))
   }
 
   deleteTimer(id: string, path: string, fireAt: number) {
-    return this.#open.deleteTimer(checkKey('id', id), checkKey('path', path), checkTime('fireAt', fireAt))
+    checkKey('id', id)
+    checkKey('path', path)
+    checkTime('fireAt', fireAt)
+    return this.#ask((backend) => backend.deleteTimer(id, path, fireAt))
   }
 
   readTrace(id: string) {
-    return after(this.#open.readTrace(checkKey('id', id)), (rows) => toTrace(rows, id, this.#reading))
+    checkKey('id', id)
+    return after(
+      this.#ask((backend) => backend.readTrace(id)),
+      (rows) => toTrace(rows, id, this.#reading),
+    )
   }
 
   appendTrace(id: string, step: TraceStep) {
-    return this.#open.appendTrace(checkKey('id', id), prepareTrace('step', step, this.#numbers))
+    checkKey('id', id)
+    const entry = prepareTrace('step', step, this.#numbers)
+    return this.#ask((backend) => backend.appendTrace(id, entry))
   }
 
   listExecutions(query: ListQuery = {}) {
     const { paging } = this.capabilities
     const checked = checkListQuery(query, paging)
-    return after(this.#open.listExecutions(checked), ({ rows, next }) =>
-      toPage(toSummaries(rows, this.#reading), next, checked, paging),
+    return after(
+      this.#ask((backend) => backend.listExecutions(checked)),
+      ({ rows, next }) => toPage(toSummaries(rows, this.#reading), next, checked, paging),
     )
   }
 
   idsWithPrefix(prefix: string) {
-    return this.#open.idsWithPrefix(checkKeyOrEmpty('prefix', prefix))
+    checkKeyOrEmpty('prefix', prefix)
+    return this.#ask((backend) => backend.idsWithPrefix(prefix))
   }
 
   publishDefinition(record: DefinitionRecord) {
-    const backend = this.#open
     const row = checkDefinition(record, this.#numbers)
-    return after(backend.publishDefinition(row), (stored) => toDefinition(stored, this.#reading))
+    return after(
+      this.#ask((backend) => backend.publishDefinition(row)),
+      (stored) => toDefinition(stored, this.#reading),
+    )
   }
 
   loadDefinition(id: string, version: string) {
+    checkKey('id', id)
+    checkKey('version', version)
     return after(
-      this.#open.loadDefinition(checkKey('id', id), checkKey('version', version)),
+      this.#ask((backend) => backend.loadDefinition(id, version)),
       (row) => row && toDefinition(row, this.#reading),
     )
   }
 
   purge(id: string, expectedVersion: number) {
+    checkKey('id', id)
     checkInteger('expectedVersion', expectedVersion, 0, Number.MAX_SAFE_INTEGER)
-    return after(this.#open.purge(checkKey('id', id), expectedVersion), (purged) => {
-      if (purged) this.#held?.delete(id)
-      return purged
-    })
+    return after(
+      this.#ask((backend) => backend.purge(id, expectedVersion)),
+      (purged) => {
+        if (purged) this.#held?.delete(id)
+        return purged
+      },
+    )
   }
 
   close() {
-    this.#closed ??= { result: this.#backend.close() }
-    return this.#closed.result
+    if (this.#closing === undefined) {
+      // Before the backend is asked: also a store that failed to close is closed.
+      this.#closing = { result: undefined }
+      this.#closing.result = guard(() => this.#backend.close())
+    }
+    return this.#closing.result
   }
 
   [Symbol.dispose](): void {
