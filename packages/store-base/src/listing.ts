@@ -34,7 +34,7 @@ export function checkListQuery(query: ListQuery, paging: 'key' | 'offset'): Chec
   const filter: ListFilter = {
     statuses: 'status' in given ? checkStatuses(given.status) : undefined,
     definitionId: 'definitionId' in given ? checkKey('query.definitionId', given.definitionId) : undefined,
-    rootsOnly: checkFlag('query.rootsOnly', given.rootsOnly ?? false),
+    rootsOnly: 'rootsOnly' in given && checkFlag('query.rootsOnly', given.rootsOnly),
   }
   const fingerprint = fingerprintOf([filter.statuses ?? null, filter.definitionId ?? null, filter.rootsOnly])
   return {
