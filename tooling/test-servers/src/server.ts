@@ -1,0 +1,68 @@
+import type { Run } from './run.ts'
+
+export type Origin = 'environment' | 'container' | 'registry package'
+
+/** One process of a server. A single server has one, a cluster several. */
+export interface TestNode {
+  readonly url: string
+  /** Ends it with SIGKILL; resolves when it is gone. Its data and its port stay. */
+  kill(): Promise<void>
+  /** Ends it as its manual says; resolves when it is gone. Its data and its port stay. */
+  halt(): Promise<void>
+  /** Starts it again on the same port and data, ended before or not; resolves when it answers. */
+  restart(): Promise<void>
+}
+
+export interface TestServer extends AsyncDisposable {
+  readonly kind: string
+  /** Of the first node, credentials included. */
+  readonly url: string
+  /** As the server itself states it. */
+  readonly version: string
+  readonly origin: Origin
+  /** False for a server that belongs to somebody else: kill and restart reject. */
+  readonly canRestart: boolean
+  readonly nodes: readonly TestNode[]
+  /** Where a registry package keeps its data while it runs. */
+  readonly dataDir?: string
+  /** For people: `postgres 18.6 from registry package`. */
+  describe(): string
+  /** `kill` of every node. */
+  kill(): Promise<void>
+  /** `restart` of every node. */
+  restart(): Promise<void>
+  /** Ends the server and removes its data. Idempotent. */
+  stop(): Promise<void>
+}
+
+/** No server of the wanted kind can be had on this machine; the message says why. */
+export class NoServer extends Error {
+  override readonly name = 'NoServer'
+}
+
+/** How an image of a kind is run. */
+export interface ContainerPlan {
+  readonly image: string
+  readonly port: number
+  readonly command?: readonly string[]
+  readonly environment?: Readonly<Record<string, string>>
+  url(host: string, port: number): string
+}
+
+export interface Flavoured {
+  /** Which of the kind's servers; the default is the newest, or `HAREL_TEST_<KIND>_FLAVOUR`. */
+  readonly flavour?: string
+}
+
+/** One kind of server: how to get it, how to start it, and how to tell that it answers. */
+export interface Kind<Options extends Flavoured> {
+  readonly name: string
+  /** The first is the default. */
+  readonly flavours: readonly string[]
+  /** The version that the server states; rejects while it does not answer. */
+  version(url: string): Promise<string>
+  /** How to run it from an image; undefined when these options need more than one container gives. */
+  container?(flavour: string, options: Options): ContainerPlan | undefined
+  /** Installs the server where that has not been done, and starts its nodes. */
+  start(run: Run, flavour: string, options: Options): Promise<TestNode[]>
+}

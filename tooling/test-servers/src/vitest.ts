@@ -1,0 +1,15 @@
+import { describe, inject, test } from 'vitest'
+import type { Provided } from './setup.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    [server: `server:${string}`]: Provided
+  }
+}
+
+/** Tests on the server that `serverSetup` started. Without one they are one skipped test that names the reason. */
+export function withServer(as: string, tests: (server: { url: string; version: string }) => void): void {
+  const provided = inject(`server:${as}`)
+  if (provided.url !== undefined) describe(provided.description, () => tests(provided))
+  else test.skip(provided.reason, () => {})
+}
