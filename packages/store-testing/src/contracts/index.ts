@@ -1,25 +1,47 @@
 import type { Contract } from '../contract.js'
+import { argumentContract } from './arguments.js'
+import { capabilityContract } from './capabilities.js'
 import { commitContract } from './commit.js'
+import { concurrencyContract } from './concurrency.js'
 import { cursorContract } from './cursors.js'
 import { dedupeContract } from './dedupe.js'
 import { definitionContract } from './definitions.js'
+import { fidelityContract } from './fidelity.js'
+import { foreignRowContract } from './foreign-rows.js'
+import { idContract } from './ids.js'
 import { idsWithPrefixContract } from './ids-with-prefix.js'
+import { isolationContract } from './isolation.js'
+import { lifecycleContract } from './lifecycle.js'
 import { listingContract } from './listing.js'
 import { outboxContract } from './outbox.js'
+import { pictureContract } from './picture.js'
 import { purgeContract } from './purge.js'
+import { sizeContract } from './sizes.js'
 import { spawnContract } from './spawns.js'
+import { storedBytesContract } from './stored-bytes.js'
 import { timerContract } from './timers.js'
 import { traceContract } from './trace.js'
 
+export { assertArguments } from './arguments.js'
+export { assertCapabilities } from './capabilities.js'
 export { assertCommit } from './commit.js'
+export { assertConcurrency } from './concurrency.js'
 export { assertCursors } from './cursors.js'
 export { assertDedupe } from './dedupe.js'
 export { assertDefinitions } from './definitions.js'
+export { assertPayloadFidelity } from './fidelity.js'
+export { assertForeignRows } from './foreign-rows.js'
+export { assertIds } from './ids.js'
 export { assertIdsWithPrefix } from './ids-with-prefix.js'
+export { assertNames } from './isolation.js'
+export { assertLifecycle } from './lifecycle.js'
 export { assertListing } from './listing.js'
 export { assertOutbox } from './outbox.js'
+export { assertPictureAtCall } from './picture.js'
 export { assertPurge } from './purge.js'
+export { assertSizes } from './sizes.js'
 export { assertSpawns } from './spawns.js'
+export { assertStoredBytes } from './stored-bytes.js'
 export { assertTimers } from './timers.js'
 export { assertTrace } from './trace.js'
 
@@ -36,4 +58,15 @@ export const contracts: readonly Contract[] = [
   cursorContract,
   idsWithPrefixContract,
   definitionContract,
+  fidelityContract,
+  sizeContract,
+  idContract,
+  pictureContract,
+  argumentContract,
+  lifecycleContract,
+  storedBytesContract,
+  foreignRowContract,
+  concurrencyContract,
+  isolationContract,
+  capabilityContract,
 ]

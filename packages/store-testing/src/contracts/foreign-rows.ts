@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict'
+import { CorruptRecord, type JsonValue, NotSerializable } from '@harel/store-base'
+import { assertionOf, type CheckContext, type Contract } from '../contract.js'
+import { conflict, emit, execution, listed, loaded, outboxOf, rejection, stored } from '../fixtures.js'
+
+/** A payload as another program writes it: its own order of fields, spaces, unknown fields. */
+const foreign = (id: string, fields: Record<string, JsonValue>): string =>
+  JSON.stringify({ id, definition_id: 'Order', status: 'RUNNING', version: 1, unknown: [1], ...fields }, null, 1)
+
+/** Opens a store whose warnings are collected. */
+async function openNoting({ open }: CheckContext, options: { numbers?: 'lossy' } = {}) {
+  const warnings: string[] = []
+  const store = await open?.({ ...options, onWarning: (message) => warnings.push(message) })
+  assert(store !== undefined)
+  return { store, warnings }
+}
+
+export const foreignRowContract: Contract = {
+  name: 'rows of others',
+  checks: [
+    {
+      title: 'an execution that another program stored is loaded, committed and purged like any other',
+      needs: ['insertExecutionText'],
+      async run({ store, ns, probes }) {
+        const id = `${ns}e`
+        await probes.insertExecutionText?.(
+          id,
+          3,
+          foreign(id, { definition_id: `${ns}d`, version: 3, context: { a: 1 } }),
+        )
+        const held = await loaded(store, id)
+        assert.deepEqual([held.version, held.status, held.context, held.priority], [3, 'RUNNING', { a: 1 }, 0])
+        assert.deepEqual(await listed(store, ns, { definitionId: `${ns}d`, status: 'RUNNING' }), ['e'])
+        await conflict(() => store.commit({ ...held, version: 2 }), id, 2, 3)
+        await store.commit({ ...held, status: 'DONE' })
+        assert.deepEqual(await listed(store, ns, { definitionId: `${ns}d`, status: 'RUNNING' }), [])
+        assert.deepEqual(await store.idsWithPrefix(id), [id])
+        assert.equal(await store.purge(id, 4), true)
+      },
+    },
+    {
+      title: 'a payload that cannot be read is a CorruptRecord that shows nothing of it, and disturbs nobody else',
+      needs: ['insertExecutionText'],
+      async run(context) {
+        const { ns, probes } = context
+        const { store } = await openNoting(context)
+        const broken = [
+          '{"version":1',
+          '{}',
+          '[]',
+          foreign(`${ns}other`, {}),
+          foreign(`${ns}x3`, { status: 'CANARY-42' }),
+        ]
+        for (const [n, text] of broken.entries()) await probes.insertExecutionText?.(`${ns}x${n}`, 1, text)
+        await stored(store, ns, 'fine')
+        for (const n of broken.keys()) {
+          const error = await rejection(() => store.load(`${ns}x${n}`), CorruptRecord, broken[n])
+          assert(error.record.includes(`${ns}x${n}`) && !error.message.includes('CANARY-42'), error.message)
+          await rejection(() => store.loadForEvent(`${ns}x${n}`, 'ev'), CorruptRecord)
+        }
+        assert.deepEqual(await listed(store, ns, { definitionId: `${ns}d` }), ['fine'])
+        assert.equal((await loaded(store, `${ns}fine`)).version, 1)
+        for (const n of broken.keys()) await store.purge(`${ns}x${n}`, 1)
+      },
+    },
+    {
+      title: 'a number that JavaScript does not hold is reported, and never written back as another',
+      needs: ['insertExecutionText', 'executionText', 'open'],
+      async run(context) {
+        const { ns, probes } = context
+        const { store, warnings } = await openNoting(context)
+        for (const [n, number] of ['9007199254740993', '-90071992547409931', 'NaN', '-Infinity'].entries()) {
+          const id = `${ns}e${n}`
+          const text = foreign(id, { context: { list: ['#'] } }).replace('"#"', number)
+          await probes.insertExecutionText?.(id, 1, text)
+          const held = await loaded(store, id)
+          const original = await store.load(id)
+          assert(original !== undefined)
+          assert(
+            warnings.some((message) => message.includes(id) && message.includes(number)),
+            `${number} must be reported`,
+          )
+          assert.equal(held.version, 1)
+          await rejection(() => store.commit(original), NotSerializable, number)
+          await rejection(() => store.commit({ ...original, status: 'DONE' }), NotSerializable, number)
+          assert.equal(original.version, 1)
+          assert.equal(await probes.executionText?.(id), text)
+          await store.purge(id, 1)
+        }
+      },
+    },
+    {
+      title: 'with lossy numbers such an execution is committed, rounded',
+      needs: ['insertExecutionText', 'open'],
+      async run(context) {
+        const { ns, probes } = context
+        const { store } = await openNoting(context, { numbers: 'lossy' })
+        const text = foreign(`${ns}e`, { context: { n: '#' } }).replace('"#"', '9007199254740993')
+        await probes.insertExecutionText?.(`${ns}e`, 1, text)
+        const held = await store.load(`${ns}e`)
+        assert(held !== undefined)
+        await store.commit(held)
+        assert.deepEqual((await loaded(store, held.id)).context, { n: 9007199254740992 })
+      },
+    },
+    {
+      title: 'an event that cannot be read is reported, stops nobody, and can be acknowledged',
+      needs: ['insertOutboxText', 'open'],
+      async run(context) {
+        const { ns, probes } = context
+        const { store, warnings } = await openNoting(context)
+        const held = execution(ns)
+        const seqs = await store.commit(held, { emits: [emit(ns, 'e', 'before')] })
+        for (const text of ['{"kind"', '[]', '{"id":"CANARY-42"}']) await probes.insertOutboxText?.(held.id, text)
+        seqs.push(...(await store.commit(held, { emits: [emit(ns, 'e', 'a'), emit(ns, 'e', 'b')] })))
+        const before = warnings.length
+        assert.deepEqual(
+          (await outboxOf(store, ns)).map(({ seq }) => seq),
+          seqs,
+        )
+        assert.equal(warnings.length - before, 3)
+        assert(!warnings.some((message) => message.includes('CANARY-42')))
+        const [first = 0, second = 0, third = 0] = seqs
+        // A page is not cut short by what cannot be read, for a short page means the end.
+        assert.deepEqual(
+          (await store.pendingOutbox({ after: first, limit: 2 })).map(({ seq }) => seq),
+          [second, third],
+        )
+        const bad = Array.from({ length: second - first - 1 }, (_, n) => first + 1 + n)
+        await store.ackOutbox(bad)
+        warnings.length = 0
+        assert.equal((await outboxOf(store, ns)).length, 3)
+        assert.deepEqual(warnings, [])
+      },
+    },
+    {
+      title: 'an event that cannot be read is removed with the execution that it is addressed to',
+      needs: ['insertOutboxText', 'rows'],
+      async run(context) {
+        const { ns, probes } = context
+        const { store } = await openNoting(context)
+        const before = await probes.rows?.()
+        const held = await stored(store, ns)
+        await probes.insertOutboxText?.(held.id, 'garbage')
+        assert.equal(await store.purge(held.id, 1), true)
+        assert.deepEqual(await probes.rows?.(), before)
+      },
+    },
+  ],
+}
+
+/** What other programs wrote into the same database. */
+export const assertForeignRows = assertionOf(foreignRowContract)

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { type ExecutionStore, StoreClosed } from '@harel/store-base'
+import { assertionOf, type Contract } from '../contract.js'
+import { everything, execution, loaded, outboxOf, rejection, spawnsOf, stored, timersOf } from '../fixtures.js'
+
+/** A valid call of every method. */
+const calls = (store: ExecutionStore, ns: string): Record<string, () => Promise<unknown>> => ({
+  load: () => store.load(`${ns}e`),
+  loadForEvent: () => store.loadForEvent(`${ns}e`, `${ns}ev`),
+  save: () => store.save(execution(ns, 'late')),
+  commit: () => store.commit(execution(ns, 'late'), everything(ns, 'late')),
+  isProcessed: () => store.isProcessed(`${ns}e`, `${ns}ev`),
+  pendingOutbox: () => store.pendingOutbox(),
+  ackOutbox: () => store.ackOutbox(1),
+  pendingSpawns: () => store.pendingSpawns({ limit: 1 }),
+  ackSpawn: () => store.ackSpawn([]),
+  dueTimers: () => store.dueTimers(0),
+  deleteTimer: () => store.deleteTimer(`${ns}e`, 'P', 1),
+  readTrace: () => store.readTrace(`${ns}e`),
+  appendTrace: () => store.appendTrace(`${ns}e`, {}),
+  listExecutions: () => store.listExecutions({}),
+  idsWithPrefix: () => store.idsWithPrefix(ns),
+  publishDefinition: () => store.publishDefinition({ id: `${ns}D`, version: '1', definition: {} }),
+  loadDefinition: () => store.loadDefinition(`${ns}D`, '1'),
+  purge: () => store.purge(`${ns}e`, 1),
+})
+
+export const lifecycleContract: Contract = {
+  name: 'lifecycle',
+  checks: [
+    {
+      title: 'closing again is no error, at once or later, by close or by dispose',
+      async run({ store }) {
+        await Promise.all([store.close(), store.close()])
+        await store.close()
+        await store[Symbol.asyncDispose]()
+      },
+    },
+    {
+      title: 'after close every method rejects with StoreClosed',
+      async run({ store, ns }) {
+        await store.close()
+        for (const [name, call] of Object.entries(calls(store, ns))) {
+          const error = await rejection(call, StoreClosed, name)
+          assert.deepEqual([error.code, error.retryable], ['STORE_CLOSED', false])
+        }
+      },
+    },
+    {
+      title: 'a commit refused by a closed store leaves the version of the caller',
+      async run({ store, ns }) {
+        await store.close()
+        const held = execution(ns)
+        await rejection(() => store.commit(held), StoreClosed)
+        assert.equal(held.version, 0)
+      },
+    },
+    {
+      title: 'leaving the scope of `await using` closes the store',
+      needs: ['open'],
+      async run({ open, ns }) {
+        const store = await open?.()
+        assert(store !== undefined)
+        {
+          await using scoped = store
+          await scoped.load(`${ns}e`)
+        }
+        await rejection(() => store.load(`${ns}e`), StoreClosed)
+      },
+    },
+    {
+      title: 'the capabilities of a closed store can still be read',
+      async run({ store, capabilities }) {
+        await store.close()
+        assert.equal(store.capabilities.durable, capabilities.durable)
+      },
+    },
+    {
+      title: 'a call that was under way when the store was closed is carried out or refused as closed',
+      async run({ store, ns }) {
+        const held = execution(ns)
+        const commit = store.commit(held, everything(ns, 'e'))
+        const close = store.close()
+        const [outcome] = await Promise.allSettled([commit, close])
+        assert.equal(held.version, outcome.status === 'fulfilled' ? 1 : 0)
+        if (outcome.status === 'rejected') await rejection(() => Promise.reject(outcome.reason), StoreClosed)
+        await close
+      },
+    },
+    {
+      title: 'closing one handle leaves the others at work',
+      needs: ['shared'],
+      async run({ store, open, ns }) {
+        const other = await open?.()
+        assert(other !== undefined)
+        const held = await stored(store, ns)
+        await store.close()
+        await other.commit(held)
+        assert.equal((await loaded(other, held.id)).version, 2)
+      },
+    },
+    {
+      title: 'what was committed is there when the store is opened again, with all that belongs to it',
+      needs: ['open', 'durable'],
+      async run({ store, open, ns }) {
+        const held = execution(ns, 'e', { context: { n: 1 } })
+        const seqs = await store.commit(held, everything(ns, 'e'))
+        await store.publishDefinition({ id: `${ns}D`, version: '1', definition: { n: 1 } })
+        await store.close()
+        const again = await open?.()
+        assert(again !== undefined)
+        assert.deepEqual(await again.loadForEvent(held.id, `${ns}e-ev`), { execution: held, processed: true })
+        assert.deepEqual(
+          (await outboxOf(again, ns)).map(({ seq }) => seq),
+          seqs,
+        )
+        assert.equal((await spawnsOf(again, ns)).length, 1)
+        assert.equal((await timersOf(again, ns)).length, 1)
+        assert.deepEqual(await again.readTrace(held.id), [{ event: 'Tick', index: 0 }])
+        assert.equal((await again.loadDefinition(`${ns}D`, '1'))?.version, '1')
+        const later = await again.commit(held, everything(ns, 'e'))
+        assert(!seqs.includes(later[0] ?? 0), 'a seq is used twice')
+        assert.equal((await again.readTrace(held.id)).at(-1)?.index, 1)
+      },
+    },
+    {
+      title: 'many handles opened at once on a database all work',
+      needs: ['shared'],
+      async run({ open, ns }) {
+        const handles = await Promise.all(Array.from({ length: 4 }, () => open?.()))
+        await Promise.all(handles.map((handle, n) => handle?.save(execution(ns, `e${n}`))))
+        assert.equal((await handles[0]?.idsWithPrefix(ns))?.length, 4)
+      },
+    },
+    {
+      title: 'a store shows no password, no URL and no record when it is printed',
+      async run({ store, ns }) {
+        await stored(store, ns, 'e', { context: { secret: 'CANARY-42' } })
+        const { inspect } = await import('node:util')
+        const printed = [inspect(store, { depth: 2 }), String(store), JSON.stringify(store) ?? '']
+        for (const text of printed) assert(!/CANARY-42|:\/\/[^/\s]*:[^/\s]*@/.test(text), text.slice(0, 200))
+      },
+    },
+  ],
+}
+
+/** Opening and closing. */
+export const assertLifecycle = assertionOf(lifecycleContract)
