@@ -91,18 +91,24 @@ const bundle = (folder: string, entry: string, format: string, output: string, d
   run(folder, 'esbuild', entry, ...options, ...drivers.map((driver) => `--external:${driver}`))
 }
 
-const source = process.cwd()
-const sources = [...new Set(withWorkspaceDependencies(source))]
-const drivers = sources.flatMap(dependenciesOf).flatMap((each) => (isWorkspace(each) ? [] : [each[0]]))
+const check = (source: string): void => {
+  const sources = [...new Set(withWorkspaceDependencies(source))]
+  const drivers = sources.flatMap(dependenciesOf).flatMap((each) => (isWorkspace(each) ? [] : [each[0]]))
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'harel-packed-')))
+  const pack = (each: string): Tarball => JSON.parse(run(each, 'pnpm', 'pack', '--json', '--pack-destination', folder))
+  const tarballs = sources.map(pack)
+  for (const tarball of tarballs.slice(0, 1)) checkTarball(folder, tarball)
+  install(folder, tarballs, drivers)
+  compile(folder, join(source, 'test', 'packed.ts'))
+  bundle(folder, 'module.mts', 'esm', 'bundle.mjs', drivers)
+  bundle(folder, 'common.cts', 'cjs', 'bundle.cjs', drivers)
+  for (const program of ['module.mjs', 'common.cjs', 'bundle.mjs', 'bundle.cjs']) run(folder, 'node', program)
+  rmSync(folder, { recursive: true })
+}
 
-const folder = realpathSync(mkdtempSync(join(tmpdir(), 'harel-packed-')))
-const tarballs = sources.map(
-  (each): Tarball => JSON.parse(run(each, 'pnpm', 'pack', '--json', '--pack-destination', folder)),
-)
-for (const tarball of tarballs.slice(0, 1)) checkTarball(folder, tarball)
-install(folder, tarballs, drivers)
-compile(folder, join(source, 'test', 'packed.ts'))
-bundle(folder, 'module.mts', 'esm', 'bundle.mjs', drivers)
-bundle(folder, 'common.cts', 'cjs', 'bundle.cjs', drivers)
-for (const program of ['module.mjs', 'common.cjs', 'bundle.mjs', 'bundle.cjs']) run(folder, 'node', program)
-rmSync(folder, { recursive: true })
+try {
+  check(process.cwd())
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 1
+}
