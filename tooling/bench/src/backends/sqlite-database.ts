@@ -1,0 +1,92 @@
+/** Databases to measure on. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { STATUSES, type Status } from '@harel/store-base'
+import { storeSchema } from '@harel/store-base/sql'
+import Database from 'better-sqlite3'
+import { nextEventId, type Subject, subject, wireEvent } from '../workload.ts'
+
+export const BYTES = 600
+/** Spread over the table: more pages than SQLite keeps in memory, where the table is that large. */
+const SUBJECTS = 20_000
+
+export interface Filled {
+  readonly path: string
+  /** Some of the stored executions, in no order. */
+  readonly subjects: readonly Subject[]
+}
+
+/** Runs `work` in a new folder, which is removed afterwards. */
+export async function inFolder<T>(dir: string, work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(dir, 'harel-bench-'))
+  const remove = () => rmSync(folder, { recursive: true, force: true })
+  process.once('exit', remove)
+  try {
+    return await work(folder)
+  } finally {
+    process.off('exit', remove)
+    remove()
+  }
+}
+
+/** Of 100 executions, so many are in each status: most are finished, some are at work. */
+const SHARES: Readonly<Record<Status, number>> = {
+  DONE: 60,
+  RUNNING: 20,
+  PENDING: 4,
+  SUSPENDED: 4,
+  CANCELLED: 4,
+  CANCELLING: 4,
+  FAILED: 4,
+}
+const STATUS = STATUSES.flatMap((status) => Array<Status>(SHARES[status]).fill(status))
+const DEFINITIONS = ['order', 'payment', 'shipment', 'refund'] as const
+
+const at = <T>(list: readonly T[], n: number): T => list[n % list.length] as T
+
+/** The hash (an odd number times `n`, modulo 2³²) is different for each `n` and puts them in no order. */
+const idOf = (n: number): string => {
+  const hash = Math.imul(n, 2_654_435_761) >>> 0
+  return hash.toString(16).padStart(8, '0') + n.toString(16).padStart(24, '0')
+}
+
+const fieldsOf = (n: number) => ({
+  id: idOf(n),
+  definitionId: at(DEFINITIONS, Math.floor(n / 100)),
+  status: at(STATUS, n),
+  parentId: Math.floor(n / 400) % 5 === 0 ? idOf(n + 1) : null,
+})
+
+/**
+ * A database with so many executions, and a tenth as many pending events. The rows are written before the indexes are
+ * made and without a journal, which takes a fraction of the time of commits.
+ */
+export function fill(path: string, rows: number, onProgress: (part: number) => void = () => {}): Filled {
+  const db = new Database(path)
+  for (const pragma of ['journal_mode = OFF', 'synchronous = OFF', 'cache_size = -500000']) db.pragma(pragma)
+  const schema = storeSchema('sqlite').filter(({ kind }) => kind !== 'column')
+  for (const { kind, sql } of schema) if (kind === 'table') db.exec(sql)
+  const execution = db.prepare(
+    'INSERT INTO harel_executions (id, definition_id, version, status, parent_id, active_path, meta_version, data) ' +
+      'VALUES (?, ?, 1, ?, ?, ?, 1, ?)',
+  )
+  const event = db.prepare('INSERT INTO harel_outbox (target_id, event) VALUES (?, ?)')
+  const template = subject(fieldsOf(0), BYTES, 1).wire
+  const subjects: Subject[] = []
+  const every = Math.ceil(rows / SUBJECTS)
+  db.exec('BEGIN')
+  for (let n = 0; n < rows; n++) {
+    const fields = fieldsOf(n)
+    const { id, definitionId, status, parentId } = fields
+    const payload = { ...template, id, definition_id: definitionId, status, parent_id: parentId }
+    execution.run(id, definitionId, status, parentId, template.active_path, JSON.stringify(payload))
+    if (n % 10 === 0) event.run(id, JSON.stringify(wireEvent(nextEventId())))
+    if (n % every === 0) subjects.push(subject(fields, BYTES, 1))
+    if (n % 1000 === 0) onProgress(n / rows)
+  }
+  db.exec('COMMIT')
+  for (const { kind, sql } of schema) if (kind !== 'table') db.exec(sql)
+  db.pragma('journal_mode = WAL')
+  db.close()
+  return { path, subjects }
+}

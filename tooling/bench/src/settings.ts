@@ -1,0 +1,78 @@
+import { tmpdir } from 'node:os'
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import type { Result } from './report.ts'
+
+export interface Settings {
+  /** How long each variant is measured. */
+  readonly seconds: number
+  /** How many executions the large database holds; a tenth as many events are pending in it. */
+  readonly rows: number
+  /** Where databases are made: what its disk takes for an fsync is a part of every number. */
+  readonly dir: string
+  /** Names of measures, or how they begin; empty: all. */
+  readonly only: readonly string[]
+  /** Where to write the results as JSON. */
+  readonly json: string | undefined
+  /** Fail when a target is missed. */
+  readonly check: boolean
+}
+
+/** One entry of the benchmark. */
+export interface Measure {
+  readonly name: string
+  /** @param onProgress told the part that is done, from 0 to 1 */
+  run(settings: Settings, onProgress: (part: number) => void): Promise<Result[]>
+}
+
+/** What can be measured of one backend. */
+export interface Backend {
+  readonly measures: readonly Measure[]
+  /** Versions and settings on which the numbers depend. */
+  describe(dir: string): Promise<string[]>
+}
+
+export const HELP = `npm run bench -- [options]
+
+  --only NAME     measure only what is called so or begins so; may be repeated
+  --seconds N     how long to measure each variant (5)
+  --rows N        executions in the large database (1000000)
+  --dir DIR       where to make the databases (the system's temporary folder)
+  --json FILE     write the results to a file, as an array
+  --check         exit with 1 when a target is missed
+  --list          only list the measures
+`
+
+const positive = (option: string, text: string): number => {
+  const value = Number(text)
+  if (!(value > 0)) throw new Error(`--${option} must be a positive number, not ${text}`)
+  return value
+}
+
+// npm and pnpm run scripts in the package's own folder, and say where they were called.
+const atCaller = (path: string): string => resolve(process.env.INIT_CWD ?? '', path)
+
+/** @throws Error with what is wrong */
+export function readArguments(args: readonly string[]): Settings & { help: boolean; list: boolean } {
+  const { values } = parseArgs({
+    // pnpm hands on the `--` that divides its own options from the script's.
+    args: args.filter((arg) => arg !== '--'),
+    options: {
+      only: { type: 'string', multiple: true, default: [] },
+      seconds: { type: 'string', default: '5' },
+      rows: { type: 'string', default: '1000000' },
+      dir: { type: 'string', default: tmpdir() },
+      json: { type: 'string' },
+      check: { type: 'boolean', default: false },
+      list: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  return {
+    ...values,
+    dir: atCaller(values.dir),
+    json: values.json === undefined ? undefined : atCaller(values.json),
+    seconds: positive('seconds', values.seconds),
+    rows: Math.ceil(positive('rows', values.rows)),
+  }
+}

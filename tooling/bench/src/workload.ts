@@ -1,0 +1,103 @@
+/** The executions and events of the measurements. */
+import { type Emit, type Execution, encodeExecution, type HarelEvent, newExecution } from '@harel/store-base'
+
+/** The stored form of an execution, as somebody without a codec would hold it. */
+export interface Wire {
+  version: number
+  id: string
+  definition_id: string
+  status: string
+  outcome: string | null
+  active_path: string | null
+  parent_id: string | null
+  finished_at: number | null
+  context: object
+}
+
+/** An execution in both forms, which share their context, so that it can be committed either way. */
+export interface Subject {
+  readonly execution: Execution
+  readonly wire: Wire
+}
+
+const TOKEN = '0123456789abcdef0123456789abcdef'
+
+/** An execution with a payload of so many bytes, last stored at `version`. */
+export function subject(fields: Partial<Execution> & { id: string }, bytes: number, version = 0): Subject {
+  const execution = newExecution({
+    definitionId: 'order',
+    definitionFqn: 'shop.order',
+    rootPath: 'Order',
+    status: 'RUNNING',
+    activePath: 'Order.open.waiting',
+    createdAt: 1_767_225_600.25,
+    updatedAt: 1_767_225_600.5,
+    context: { n: 100_000, note: '' },
+    version,
+    ...fields,
+  })
+  const { length } = encodeExecution(execution, 1, TOKEN)
+  if ('note' in execution.context) execution.context.note = 'x'.repeat(Math.max(0, bytes - length))
+  return { execution, wire: wireOf(execution) }
+}
+
+/** Changes the state, as a step of its machine would. */
+export function advance({ execution: { context } }: Subject): void {
+  context.n = Number(context.n) + 1
+}
+
+let lastEvent = 0
+
+/** Unique, and as long as the ids that `newId` makes. */
+export const nextEventId = (): string => (++lastEvent).toString(16).padStart(32, '0')
+
+const CREATED = '2026-01-01T00:00:00.250000Z'
+const data = { order: 'A-1000', items: 3 }
+
+export const emitTo = (targetId: string, id: string): Emit => ({
+  targetId,
+  event: { id, kind: 'Shipped', createdTime: CREATED, receivedTime: null, data } satisfies HarelEvent,
+})
+
+/** The stored form of the event of `emitTo`. */
+export const wireEvent = (id: string) => ({ id, kind: 'Shipped', created_time: CREATED, received_time: null, data })
+
+/** An execution with a payload of about 2 kB that has something of everything. */
+export function largeSubject(): Subject {
+  const address = { name: 'A. Customer', street: '12 Long Street', city: 'Springfield', zip: '12345', country: 'US' }
+  const item = (n: number) => ({ sku: `SKU-${1000 + n}`, name: `Article number ${n}`, quantity: n, price: 19.99 + n })
+  return subject(
+    {
+      id: '00112233445566778899aabbccddeeff',
+      history: { 'Order.open': 'Order.open.waiting', 'Order.payment': 'Order.payment.authorised' },
+      context: {
+        n: 1,
+        customer: { id: 4711, email: 'customer@shop.example', vip: false, billing: address, shipping: address },
+        items: Array.from({ length: 8 }, (_, n) => item(n)),
+        totals: { net: 187.92, tax: 35.7, gross: 223.62, currency: 'EUR' },
+        tags: ['web', 'express', 'gift'],
+        note: '',
+      },
+      deferred: [emitTo('', 'ffeeddccbbaa99887766554433221100').event],
+      children: {
+        '8899aabbccddeeff0011223344556677': {
+          rootPath: 'Payment',
+          finished: false,
+          outcome: null,
+          result: {},
+          submachine: false,
+          key: 'payment',
+        },
+      },
+      invokeSeq: { 'Order.open': 2 },
+    },
+    2000,
+    7,
+  )
+}
+
+function wireOf(execution: Execution): Wire {
+  const wire = JSON.parse(encodeExecution(execution, execution.version, TOKEN)) as Wire
+  wire.context = execution.context
+  return wire
+}
