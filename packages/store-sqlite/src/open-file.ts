@@ -39,9 +39,14 @@ function connect(Driver: typeof BetterSqlite3, path: string): BetterSqlite3.Data
   }
 }
 
-/** Raises the level of `synchronous` to FULL; EXTRA stays. Source: https://www.sqlite.org/pragma.html#pragma_synchronous */
+/**
+ * Raises the level of `synchronous` to FULL; EXTRA stays. Said outright even where it is FULL already: a level that
+ * nobody has set falls to NORMAL once better-sqlite3 finds a write-ahead log.
+ *
+ * Sources: https://www.sqlite.org/pragma.html#pragma_synchronous, https://www.sqlite.org/compile.html#default_wal_synchronous
+ */
 export function ensureDurable(connection: Connection): void {
-  const FULL = 2
+  const EXTRA = 3
   const level = connection.retry(() => connection.db.pragma('synchronous', { simple: true }))
-  if (Number(level) < FULL) connection.retry(() => connection.db.pragma('synchronous = FULL'))
+  if (Number(level) < EXTRA) connection.exec('PRAGMA synchronous = FULL')
 }

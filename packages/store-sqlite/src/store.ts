@@ -36,6 +36,9 @@ export class SqliteStore extends SyncCheckedStore {
    */
   constructor(db: Database, options: SqliteOptions = {}) {
     const settings = checkOptions(options)
+    if (typeof db?.prepare !== 'function') {
+      throw new InvalidArgument('db', db, 'a connection of better-sqlite3; for a path there is SqliteStore.open')
+    }
     const connection = new Connection(db, settings.lockTimeout)
     ensureDurable(connection)
     const backend = SqliteBackend.open(connection, settings, options.onWarning ?? console.warn)
