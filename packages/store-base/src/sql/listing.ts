@@ -37,13 +37,12 @@ const firstById = ({ sql, params }: Sql, limit: number): Sql => ({
 export function listingSql(table: string, query: CheckedListQuery): Sql {
   const { statuses, definitionId, rootsOnly, limit } = query
   const conditions = conditionsOf(query)
-  const unfiltered = statuses === undefined && definitionId === undefined && !rootsOnly
-  if (unfiltered || statuses?.length === 0) {
-    return firstById(select(table, conditions), unfiltered ? limit + 1 : 0)
+  if (statuses === undefined && definitionId === undefined && !rootsOnly) {
+    return firstById(select(table, conditions), limit + 1)
   }
-  const ranges = (statuses ?? STATUSES).map((status) =>
-    select(table, [{ sql: `status = '${status}'`, params: [] }, ...conditions]),
-  )
+  // An empty list is a range that nothing is in.
+  const literals = statuses?.length === 0 ? ['NULL'] : (statuses ?? STATUSES).map((status) => `'${status}'`)
+  const ranges = literals.map((status) => select(table, [{ sql: `status = ${status}`, params: [] }, ...conditions]))
   const merged = {
     sql: ranges.map(({ sql }) => sql).join(' UNION ALL '),
     params: ranges.flatMap(({ params }) => params),
