@@ -1,19 +1,30 @@
 import { removeLeftovers } from './leftovers.ts'
 import type { PostgresOptions } from './postgres.ts'
+import type { RedisOptions } from './redis.ts'
 import { Run } from './run.ts'
-import { type Flavoured, type Kind, NoServer, type Origin, type TestNode, type TestServer } from './server.ts'
+import {
+  type Flavoured,
+  type Kind,
+  NoServer,
+  type Origin,
+  type Product,
+  type TestNode,
+  type TestServer,
+} from './server.ts'
 
-export { NoServer, type Origin, type TestNode, type TestServer } from './server.ts'
+export { NoServer, type Origin, type Product, type TestNode, type TestServer } from './server.ts'
 export { serverSetup } from './setup.ts'
 
 export interface OptionsByKind {
   postgres: PostgresOptions
+  redis: RedisOptions
 }
 export type KindName = keyof OptionsByKind
 
 // Loaded when wanted: a kind brings its driver.
 const kinds: { [K in KindName]: () => Promise<Kind<OptionsByKind[K]>> } = {
   postgres: async () => (await import('./postgres.ts')).postgres,
+  redis: async () => (await import('./redis.ts')).redis,
 }
 
 export type StartOptions<K extends KindName> = OptionsByKind[K] & {
@@ -38,7 +49,7 @@ export async function startServer<K extends KindName>(
   await removeLeftovers()
   const isPlain = Object.keys(options).every((option) => option === 'flavour')
   const url = isPlain ? settingOf(kind, flavour, 'URL') : undefined
-  if (url !== undefined) return describeServer(kind, 'environment', await kind.version(url), [foreign(url)], {})
+  if (url !== undefined) return describeServer('environment', await kind.identify(url), [foreign(url)], {})
   return fromRegistry(kind, flavour, options)
 }
 
@@ -46,32 +57,29 @@ async function fromRegistry<O extends Flavoured>(kind: Kind<O>, flavour: string,
   const run = new Run(kind.name)
   try {
     const nodes = await kind.start(run, flavour, options)
-    const version = await kind.version(nodes[0]?.url ?? '')
-    const stop = () => run.close()
-    return describeServer(kind, 'registry package', version, nodes, { stop, dataDir: run.dataDir })
+    const product = await kind.identify(nodes[0]?.url ?? '')
+    return describeServer('registry package', product, nodes, { stop: () => run.close(), folder: run.folder })
   } catch (cause) {
     await run.close()
     throw new NoServer(`no ${kind.name} ${flavour}: ${cause instanceof Error ? cause.message : cause}`, { cause })
   }
 }
 
-function describeServer<O extends Flavoured>(
-  kind: Kind<O>,
+function describeServer(
   origin: Origin,
-  version: string,
+  product: Product,
   nodes: readonly TestNode[],
-  { stop = async () => {}, dataDir }: { stop?: () => Promise<void>; dataDir?: string },
+  { stop = async () => {}, folder }: { stop?: () => Promise<void>; folder?: string },
 ): TestServer {
   const every = async (act: (node: TestNode) => Promise<void>) => void (await Promise.all(nodes.map(act)))
   return {
-    kind: kind.name,
+    ...product,
     url: nodes[0]?.url ?? '',
-    version,
     origin,
     nodes,
     canRestart: origin !== 'environment',
-    ...(dataDir !== undefined && { dataDir }),
-    describe: () => `${kind.name} ${version} from ${origin}`,
+    ...(folder !== undefined && { folder }),
+    describe: () => `${product.product} ${product.version} from ${origin}`,
     kill: () => every((node) => node.kill()),
     restart: () => every((node) => node.restart()),
     stop,

@@ -7,19 +7,23 @@ import { type Program, ServerProcess } from './process.ts'
 /** What one server holds on this machine: a folder, ports, processes. `close` gives all of it back, and so does the end of this process. */
 export class Run {
   readonly folder: string
-  readonly dataDir: string
   readonly #ports: number[] = []
   readonly #processes: ServerProcess[] = []
   readonly #forget: () => void
 
   constructor(kind: string) {
     this.folder = newFolder(kind)
-    this.dataDir = join(this.folder, 'data')
-    mkdirSync(this.dataDir)
     this.#forget = atExit(() => {
       for (const process of this.#processes) process.killNow()
       this.#giveBack()
     })
+  }
+
+  /** A new folder for the data of one process. */
+  dataDir(name: string): string {
+    const folder = join(this.folder, `${name}.data`)
+    mkdirSync(folder)
+    return folder
   }
 
   async port(): Promise<number> {

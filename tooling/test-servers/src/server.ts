@@ -13,18 +13,21 @@ export interface TestNode {
   restart(): Promise<void>
 }
 
-export interface TestServer extends AsyncDisposable {
-  readonly kind: string
+/** As the server itself states it: `valkey`, `9.1.2`. */
+export interface Product {
+  readonly product: string
+  readonly version: string
+}
+
+export interface TestServer extends Product, AsyncDisposable {
   /** Of the first node, credentials included. */
   readonly url: string
-  /** As the server itself states it. */
-  readonly version: string
   readonly origin: Origin
   /** False for a server that belongs to somebody else: kill and restart reject. */
   readonly canRestart: boolean
   readonly nodes: readonly TestNode[]
-  /** Where a registry package keeps its data while it runs. */
-  readonly dataDir?: string
+  /** Where a registry package keeps its data and its log while it runs. */
+  readonly folder?: string
   /** For people: `postgres 18.6 from registry package`. */
   describe(): string
   /** `kill` of every node. */
@@ -59,8 +62,8 @@ export interface Kind<Options extends Flavoured> {
   readonly name: string
   /** The first is the default. */
   readonly flavours: readonly string[]
-  /** The version that the server states; rejects while it does not answer. */
-  version(url: string): Promise<string>
+  /** What the server says that it is; rejects while it does not answer. */
+  identify(url: string): Promise<Product>
   /** How to run it from an image; undefined when these options need more than one container gives. */
   container?(flavour: string, options: Options): ContainerPlan | undefined
   /** Installs the server where that has not been done, and starts its nodes. */

@@ -19,7 +19,7 @@ test('postgres keeps its port and its data through SIGKILL, and leaves nothing b
   await sql.end()
   await server.stop()
   await expect(postgres(server.url, { max: 1 })`select 1`).rejects.toThrow('ECONNREFUSED')
-  if (server.dataDir === undefined) return
-  expect(existsSync(server.dataDir)).toBe(false)
-  expect(execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })).not.toContain(server.dataDir)
+  if (server.folder === undefined) return
+  expect(existsSync(server.folder)).toBe(false)
+  expect(execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })).not.toContain(server.folder)
 })
