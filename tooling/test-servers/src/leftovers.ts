@@ -11,8 +11,7 @@ import {
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
-import { identity, isAlive, pidOf, self } from './identity.ts'
+import { familyOf, isAlive, kill, self, untilGone } from './identity.ts'
 
 // What runs on this machine leaves here: a folder for each server and a link for each port, both named by their owner,
 // so that a later run can tell what a dead one has left and runs beside each other never meet.
@@ -30,9 +29,8 @@ export function removeFolder(folder: string): void {
 }
 
 /** Notes in the server's folder which process serves from it. */
-export function recordProcess(folder: string, pid: number): void {
-  const id = identity(pid)
-  if (id !== undefined) appendFileSync(join(folder, 'processes'), `${id}\n`)
+export function recordProcess(folder: string, id: string): void {
+  appendFileSync(join(folder, 'processes'), `${id}\n`)
 }
 
 /** Ends the servers of runs that have died, and removes their folders and ports. */
@@ -41,7 +39,9 @@ export async function removeLeftovers(): Promise<void> {
     const owner = name.split('.', 1)[0] ?? ''
     if (!/^\d+-/.test(owner) || isAlive(owner)) continue
     const folder = join(base, name)
-    for (const id of recorded(folder)) await end(id)
+    const family = recorded(folder).flatMap(familyOf)
+    kill(family)
+    await untilGone(family)
     removeFolder(folder)
   }
   for (const port of list(ports)) {
@@ -78,25 +78,6 @@ function isFree(port: number): Promise<boolean> {
     probe.once('error', () => resolve(false))
     probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
   })
-}
-
-async function end(id: string): Promise<void> {
-  const pid = pidOf(id)
-  for (let tries = 0; isAlive(id) && tries < 100; tries++) {
-    killGroup(pid)
-    await delay(20)
-  }
-}
-
-/** Ends a server's process and whatever else is in its group. */
-export function killGroup(pid: number): void {
-  for (const target of [-pid, pid]) {
-    try {
-      process.kill(target, 'SIGKILL')
-    } catch {
-      // Gone already.
-    }
-  }
 }
 
 function recorded(folder: string): string[] {

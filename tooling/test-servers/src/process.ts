@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { killGroup, recordProcess } from './leftovers.ts'
+import { familyOf, identity, kill, untilGone } from './identity.ts'
+import { recordProcess } from './leftovers.ts'
 import type { TestNode } from './server.ts'
 
 export interface Program {
@@ -32,6 +33,7 @@ export class ServerProcess implements TestNode {
   readonly #program: Program
   readonly #folder: string
   #child: ChildProcess | undefined
+  #id = ''
 
   constructor(folder: string, program: Program) {
     this.url = program.url
@@ -78,12 +80,13 @@ export class ServerProcess implements TestNode {
 
   /** For the exit of this process, where nothing can be awaited. */
   killNow(): void {
-    if (this.#child?.pid !== undefined && !hasEnded(this.#child)) killGroup(this.#child.pid)
+    kill(familyOf(this.#id))
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {
     const child = this.#child
-    if (child?.pid === undefined || hasEnded(child)) return
+    if (child === undefined || hasEnded(child)) return
+    const family = familyOf(this.#id)
     // It was let go of so as not to keep this process alive; the wait for its end must.
     child.ref()
     const ended = once(child, 'exit')
@@ -91,8 +94,9 @@ export class ServerProcess implements TestNode {
     const late = setTimeout(() => child.kill('SIGKILL'), HALT_MS)
     await ended
     clearTimeout(late)
-    // Whatever it had started itself.
-    killGroup(child.pid)
+    // The children of a killed PostgreSQL answer their clients for a moment longer.
+    kill(family)
+    await untilGone(family)
   }
 
   #spawn(): ChildProcess {
@@ -109,8 +113,9 @@ export class ServerProcess implements TestNode {
     closeSync(log)
     child.on('error', () => {})
     child.unref()
-    if (child.pid !== undefined) recordProcess(this.#folder, child.pid)
     this.#child = child
+    this.#id = (child.pid && identity(child.pid)) || ''
+    if (this.#id) recordProcess(this.#folder, this.#id)
     return child
   }
 
