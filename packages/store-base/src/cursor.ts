@@ -18,31 +18,35 @@ function decode(cursor: unknown): string {
   return text
 }
 
+// The fingerprint covers the position too: a cursor that was cut off must not go on from elsewhere.
+const notOfTheseFilters = () => new InvalidCursor('was made under other filters, or is damaged')
+
 /**
  * The cursor of a listing that goes on at an offset: base64 of its decimal digits, as Python harel makes it, and of
  * the fingerprint of the filters where one is given.
  */
 export const encodeOffset = (offset: number, fingerprint = ''): string =>
-  encode(fingerprint === '' ? String(offset) : `${offset}.${fingerprint}`)
+  encode(fingerprint === '' ? String(offset) : `${offset}.${fingerprintOf([fingerprint, offset])}`)
 
 /** @throws InvalidCursor when it was not made by `encodeOffset` with this fingerprint */
 export function decodeOffset(cursor: string, fingerprint = ''): number {
   const match = /^(0|[1-9]\d{0,15})(?:\.(.+))?$/s.exec(decode(cursor))
   const offset = Number(match?.[1])
   if (match === null || !Number.isSafeInteger(offset)) throw new InvalidCursor('was not made by a listing with offsets')
-  if ((match[2] ?? '') !== fingerprint) throw new InvalidCursor('was made under other filters')
+  if ((match[2] ?? '') !== (fingerprint === '' ? '' : fingerprintOf([fingerprint, offset]))) throw notOfTheseFilters()
   return offset
 }
 
 /** The cursor of a listing that goes on behind a key. */
-export const encodeKey = (key: string, fingerprint = ''): string => encode(`k.${fingerprint}.${key}`)
+export const encodeKey = (key: string, fingerprint = ''): string =>
+  encode(`k.${fingerprintOf([fingerprint, key])}.${key}`)
 
 /** @throws InvalidCursor when it was not made by `encodeKey` with this fingerprint */
 export function decodeKey(cursor: string, fingerprint = ''): string {
   const match = /^k\.([^.]*)\.(.*)$/s.exec(decode(cursor))
   const key = match?.[2]
   if (match === null || !isKey(key)) throw new InvalidCursor('was not made by a listing with keys')
-  if (match[1] !== fingerprint) throw new InvalidCursor('was made under other filters')
+  if (match[1] !== fingerprintOf([fingerprint, key])) throw notOfTheseFilters()
   return key
 }
 
