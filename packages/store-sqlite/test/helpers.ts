@@ -1,6 +1,11 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import type { Worker } from 'node:worker_threads'
 import {
   asyncStore,
   type CommitChanges,
@@ -94,4 +99,42 @@ export function failNext(db: Database, text: string, failure: Error): void {
       throw failure
     }
   })
+}
+
+/** Lets the outbox refuse events to `poison`: as an error of one statement, or as one that ends the transaction. */
+export const poison = (db: Database, kind: 'ABORT' | 'ROLLBACK') =>
+  db.exec(`CREATE TRIGGER poison BEFORE INSERT ON harel_outbox WHEN NEW.target_id = 'poison'
+    BEGIN SELECT RAISE(${kind}, 'poisoned'); END`)
+
+/** An `AsyncSqliteStore` and its thread. */
+export async function openWithWorker(
+  path: string,
+  options?: SqliteOptions,
+): Promise<{ store: AsyncSqliteStore; worker: Worker }> {
+  const workers: Worker[] = []
+  const note = (worker: Worker) => workers.push(worker)
+  process.on('worker', note)
+  const store = await AsyncSqliteStore.open(path, options)
+  process.off('worker', note)
+  const [worker] = workers
+  if (worker === undefined) throw new Error('no thread was started')
+  return { store, worker }
+}
+
+/** Starts a program of the folder `programs` in a process of its own, which goes with the test. */
+export function start(program: string, ...args: string[]): ChildProcessByStdio<null, Readable, null> {
+  const file = join(import.meta.dirname, 'programs', program)
+  const child = spawn(process.execPath, [file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  onTestFinished(() => {
+    child.kill('SIGKILL')
+  })
+  return child
+}
+
+/** What a program has printed when it ends by itself. */
+export async function run(program: string, ...args: string[]): Promise<string> {
+  const child = start(program, ...args)
+  const [printed, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  if (code !== 0) throw new Error(`${program} ended with ${code}; it printed ${printed}`)
+  return printed
 }
