@@ -16,7 +16,7 @@ import {
   type TraceRow,
   type Verdict,
 } from '@harel/store-base'
-import { type SqliteStatements, sqliteStatements } from '@harel/store-base/sql'
+import { fromSummaryColumn, type SqliteStatements, sqliteStatements } from '@harel/store-base/sql'
 import type { Connection } from './connection.js'
 import { migrateSchema, prepareSchema, type Settings } from './schema.js'
 
@@ -187,8 +187,8 @@ export class SqliteBackend implements SyncStoreBackend {
           definitionId: row.definition_id,
           version: row.version,
           status: row.status,
-          outcome: row.outcome,
-          activePath: row.active_path,
+          outcome: fromSummaryColumn(row.outcome),
+          activePath: fromSummaryColumn(row.active_path),
           parentId: row.parent_id,
           finishedAt: row.finished_at,
         }),
