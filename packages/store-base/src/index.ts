@@ -10,6 +10,7 @@ export * from './errors.js'
 export { executions, outbox, spawns, timers } from './iterate.js'
 export { validateSerializable } from './json.js'
 export { keepVersions } from './keep-versions.js'
+export { lazyBackend } from './lazy-backend.js'
 export {
   type CheckedListQuery,
   compareBytes,

@@ -1,4 +1,7 @@
+export type { SqlExecutor, SqlResult } from './sql/executor.js'
 export { listingSql, type Sql, scanningListingSql } from './sql/listing.js'
+export { RemoteSqliteBackend, type RemoteSqliteOptions } from './sql/remote-backend.js'
+export { missingFromSqlite, prepareRemoteSchema } from './sql/remote-schema.js'
 export {
   type Dialect,
   missingFrom,
@@ -10,3 +13,4 @@ export {
   transportSchema,
 } from './sql/schema.js'
 export { type SqliteStatements, sqliteStatements } from './sql/sqlite-statements.js'
+export { fromSummaryColumn, toSummaryColumn } from './sql/summary-text.js'

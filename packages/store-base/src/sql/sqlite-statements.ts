@@ -5,6 +5,7 @@ import type { PreparedCommit, PreparedEmit, PreparedSpawn } from '../prepare.js'
 import type { CheckedQueuePage, CheckedTimerPage } from '../queues.js'
 import type { TimerOp } from '../records.js'
 import { listingSql, type Sql, scanningListingSql } from './listing.js'
+import { toSummaryColumn } from './summary-text.js'
 
 /** SQLite takes a negative limit for none. */
 const limitOf = (limit: number): number => (limit === Number.POSITIVE_INFINITY ? -1 : limit)
@@ -52,6 +53,7 @@ export function sqliteStatements(prefix: string, { summary }: { summary: boolean
     schedule: `INSERT INTO ${timers} (execution_id, path, fire_at) VALUES (?, ?, ?) ON CONFLICT (execution_id, path) DO UPDATE SET fire_at = excluded.fire_at`,
     cancel: `DELETE FROM ${timers} WHERE execution_id = ? AND path = ?`,
     appendTrace: `INSERT INTO ${trace} (execution_id, idx, entry) SELECT ?, COALESCE(MAX(idx), -1) + 1, ? FROM ${trace} WHERE execution_id = ? RETURNING idx`,
+    keepNewest: `DELETE FROM ${trace} WHERE execution_id = ? AND idx <= (SELECT MAX(idx) FROM ${trace} WHERE execution_id = ?) - ?`,
     trimTrace: `DELETE FROM ${trace} WHERE execution_id = ? AND idx <= ?`,
     readTrace: `SELECT idx, entry FROM ${trace} WHERE execution_id = ? ORDER BY idx`,
     pendingOutbox: `SELECT seq, target_id, event FROM ${outbox} WHERE seq > ? ORDER BY seq LIMIT ?`,
@@ -66,6 +68,7 @@ export function sqliteStatements(prefix: string, { summary }: { summary: boolean
     publishDefinition: `INSERT INTO ${definitions} (id, version, definition, published_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
     loadDefinition: `SELECT definition, published_at FROM ${definitions} WHERE id = ? AND version = ?`,
     purge: `DELETE FROM ${executions} WHERE id = ? AND version = ?`,
+    otherVersion: `EXISTS (SELECT 1 FROM ${executions} WHERE id = ? AND version <> ?)`,
     purgeCompanions: [
       `DELETE FROM ${processed} WHERE execution_id = ?`,
       `DELETE FROM ${trace} WHERE execution_id = ?`,
@@ -88,7 +91,14 @@ export function sqliteStatements(prefix: string, { summary }: { summary: boolean
      */
     updates: (c: PreparedCommit): Sql[] => {
       if (!summary) return [statement(text.update, c.data, c.version, c.definitionId, c.id, c.expected)]
-      const row = [c.data, c.version, c.version, c.outcome, c.activePath, c.finishedAt]
+      const row = [
+        c.data,
+        c.version,
+        c.version,
+        toSummaryColumn(c.outcome),
+        toSummaryColumn(c.activePath),
+        c.finishedAt,
+      ]
       const indexed = [c.status, c.parentId, c.definitionId]
       return [
         statement(text.updateUnindexed, ...row, c.id, c.expected, ...indexed),
@@ -106,8 +116,8 @@ export function sqliteStatements(prefix: string, { summary }: { summary: boolean
             c.version,
             c.status,
             c.parentId,
-            c.outcome,
-            c.activePath,
+            toSummaryColumn(c.outcome),
+            toSummaryColumn(c.activePath),
             c.finishedAt,
           )
         : statement(text.insert, c.id, c.definitionId, c.version, c.data),
@@ -119,6 +129,7 @@ export function sqliteStatements(prefix: string, { summary }: { summary: boolean
       op.action === 'cancel' ? statement(text.cancel, id, op.path) : statement(text.schedule, id, op.path, op.fireAt),
     appendTrace: (id: string, entry: string) => statement(text.appendTrace, id, entry, id),
     trimTrace: (id: string, upTo: number) => statement(text.trimTrace, id, upTo),
+    keepNewest: (id: string, count: number) => statement(text.keepNewest, id, id, count),
 
     isProcessed: (id: string, eventId: string) => statement(text.isProcessed, id, eventId),
     readTrace: (id: string) => statement(text.readTrace, id),
@@ -141,5 +152,8 @@ export function sqliteStatements(prefix: string, { summary }: { summary: boolean
     loadDefinition: (id: string, version: string) => statement(text.loadDefinition, id, version),
     purge: (id: string, version: number) => statement(text.purge, id, version),
     purgeCompanions: (id: string) => text.purgeCompanions.map((sql) => statement(sql, id)),
+    /** As `purgeCompanions`, unless the execution is stored at another version. */
+    purgeCompanionsUnless: (id: string, version: number) =>
+      text.purgeCompanions.map((sql) => statement(`${sql} AND NOT ${text.otherVersion}`, id, id, version)),
   }
 }

@@ -1,0 +1,38 @@
+import type { StoreBackend } from './backend.js'
+import { StoreClosed } from './errors.js'
+import type { StoreCapabilities } from './protocol.js'
+
+/**
+ * A backend that is opened by the first call. Calls wait for it; after a failed attempt the next call tries again.
+ *
+ * @returns the backend, and `opened` to get at the real one, which rejects with `StoreClosed` after `close`
+ */
+export function lazyBackend<B extends StoreBackend>(
+  capabilities: StoreCapabilities,
+  open: () => Promise<B>,
+): { backend: StoreBackend; opened: () => Promise<B> } {
+  let opening: Promise<B> | undefined
+  let closed = false
+  const opened = async (): Promise<B> => {
+    if (closed) throw new StoreClosed()
+    opening ??= open().catch((error: unknown) => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
+  const close = async (): Promise<void> => {
+    closed = true
+    await (await opening?.catch(() => undefined))?.close()
+  }
+  const backend = new Proxy({ capabilities, close } as StoreBackend, {
+    get(own, method: keyof StoreBackend) {
+      if (method in own) return own[method]
+      return async (...args: unknown[]) => {
+        const target = await opened()
+        return Reflect.apply(target[method] as (...args: unknown[]) => unknown, target, args)
+      }
+    },
+  })
+  return { backend, opened }
+}
