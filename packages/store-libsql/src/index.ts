@@ -1,0 +1,2 @@
+export type { LibsqlOptions } from './options.js'
+export { LibsqlStore, printSchema } from './store.js'

@@ -1,0 +1,41 @@
+import { InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+
+export interface LibsqlOptions extends StoreOptions {
+  /** Before the names of the tables. Default: `harel`. */
+  prefix?: string
+  /** Create what is missing. Default: true; false: nothing is created, and missing tables are an error. */
+  createSchema?: boolean
+  /** How many steps of a trace are kept; 0: all. Default: 200. */
+  traceMax?: number
+  /** Write concurrent commits together. Default: true. */
+  groupCommit?: boolean
+  /** How long to wait for other writers of a file, in milliseconds. Default: 5000. */
+  lockTimeout?: number
+}
+
+export type Settings = Required<Omit<LibsqlOptions, 'onWarning' | 'numbers'>>
+
+const checkCount = (argument: string, value: unknown): number => {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
+    throw new InvalidArgument(argument, value, 'an integer from 0')
+  }
+  return value
+}
+
+const checkFlag = (argument: string, value: unknown): boolean => {
+  if (typeof value !== 'boolean') throw new InvalidArgument(argument, value, 'true or false')
+  return value
+}
+
+/** @throws InvalidPrefix, InvalidArgument */
+export function checkOptions(options: LibsqlOptions): Settings {
+  const { prefix = 'harel', createSchema = true, traceMax = 200, groupCommit = true, lockTimeout = 5000 } = options
+  Names(prefix)
+  return {
+    prefix,
+    createSchema: checkFlag('createSchema', createSchema),
+    traceMax: checkCount('traceMax', traceMax),
+    groupCommit: checkFlag('groupCommit', groupCommit),
+    lockTimeout: checkCount('lockTimeout', lockTimeout),
+  }
+}

@@ -1,0 +1,2 @@
+export type { PostgresOptions } from './options.js'
+export { PostgresStore, printSchema } from './store.js'

@@ -1,0 +1,59 @@
+import { InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+
+export interface PostgresOptions extends StoreOptions {
+  /** Before the names of tables and functions; the server folds it to lower case. Default: `harel`. */
+  prefix?: string
+  /** The schema of the tables. Default: where the search path finds them, else the first schema of it. */
+  schema?: string
+  /** Create what is missing. Default: true; false: nothing is created, and what is missing is an error. */
+  createSchema?: boolean
+  /** How many steps of a trace are kept; 0: all. Default: 200. */
+  traceMax?: number
+  /** How long a commit waits for another transaction that holds its execution, in milliseconds. Default: 5000. */
+  lockTimeout?: number
+  /** Write concurrent commits together. Default: true. */
+  groupCommit?: boolean
+}
+
+export type Settings = Required<Omit<PostgresOptions, 'schema' | 'onWarning' | 'numbers'>> & {
+  schema: string | undefined
+}
+
+const checkCount = (argument: string, value: unknown): number => {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > 2 ** 31 - 1) {
+    throw new InvalidArgument(argument, value, 'an integer from 0 to 2147483647')
+  }
+  return value
+}
+
+const checkFlag = (argument: string, value: unknown): boolean => {
+  if (typeof value !== 'boolean') throw new InvalidArgument(argument, value, 'true or false')
+  return value
+}
+
+/** Longer identifiers are cut by the server, so that two of them may become one. */
+function checkSchema(value: unknown): string | undefined {
+  if (value === undefined) return undefined
+  const valid =
+    typeof value === 'string' &&
+    value !== '' &&
+    !value.includes('\0') &&
+    value.isWellFormed() &&
+    Buffer.byteLength(value) <= 63
+  if (!valid) throw new InvalidArgument('schema', value, 'a name of 1 to 63 bytes without NUL')
+  return value
+}
+
+/** @throws InvalidPrefix, InvalidArgument */
+export function checkOptions(options: PostgresOptions): Settings {
+  const { prefix = 'harel', createSchema = true, traceMax = 200, lockTimeout = 5000, groupCommit = true } = options
+  Names(prefix)
+  return {
+    prefix,
+    schema: checkSchema(options.schema),
+    createSchema: checkFlag('createSchema', createSchema),
+    traceMax: checkCount('traceMax', traceMax),
+    lockTimeout: checkCount('lockTimeout', lockTimeout),
+    groupCommit: checkFlag('groupCommit', groupCommit),
+  }
+}
