@@ -1,0 +1,2 @@
+export type { RqliteOptions } from './options.js'
+export { printSchema, RqliteStore } from './store.js'

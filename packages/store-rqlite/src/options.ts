@@ -1,0 +1,56 @@
+import { InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+
+/** `linearizable` and `strong` see every acknowledged write; `linearizable` costs less. */
+export type ReadLevel = 'strong' | 'linearizable'
+
+export interface RqliteOptions extends StoreOptions {
+  /** Before the names of the tables. Default: `harel`. */
+  prefix?: string
+  /** Create what is missing. Default: true; false: nothing is created, and missing tables are an error. */
+  createSchema?: boolean
+  /** How many steps of a trace are kept; 0: all. Default: 200. */
+  traceMax?: number
+  /** Write concurrent commits in one request. Default: true. */
+  groupCommit?: boolean
+  /** The consistency of reads. Default: `strong`. */
+  level?: ReadLevel
+  /** How long to wait for a reply, in milliseconds. Default: 10000. */
+  timeout?: number
+  /** How long to look for a node that takes requests, in milliseconds. Default: 10000. */
+  failoverTimeout?: number
+  /** For basic authentication. Default: those in the URL, if any. */
+  username?: string
+  password?: string
+}
+
+export type Settings = Required<Omit<RqliteOptions, 'onWarning' | 'numbers' | 'username' | 'password'>>
+
+const checkCount = (argument: string, value: unknown, least = 0): number => {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < least) {
+    throw new InvalidArgument(argument, value, `an integer from ${least}`)
+  }
+  return value
+}
+
+const checkFlag = (argument: string, value: unknown): boolean => {
+  if (typeof value !== 'boolean') throw new InvalidArgument(argument, value, 'true or false')
+  return value
+}
+
+/** @throws InvalidPrefix, InvalidArgument */
+export function checkOptions(options: RqliteOptions): Settings {
+  const { prefix = 'harel', createSchema = true, traceMax = 200, groupCommit = true, level = 'strong' } = options
+  Names(prefix)
+  if (level !== 'strong' && level !== 'linearizable') {
+    throw new InvalidArgument('level', level, "'strong' or 'linearizable'")
+  }
+  return {
+    prefix,
+    createSchema: checkFlag('createSchema', createSchema),
+    traceMax: checkCount('traceMax', traceMax),
+    groupCommit: checkFlag('groupCommit', groupCommit),
+    level,
+    timeout: checkCount('timeout', options.timeout ?? 10_000, 1),
+    failoverTimeout: checkCount('failoverTimeout', options.failoverTimeout ?? 10_000),
+  }
+}

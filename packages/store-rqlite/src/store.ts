@@ -1,0 +1,63 @@
+import { CheckedStore, lazyBackend, type StoreCapabilities } from '@harel/store-base'
+import { prepareRemoteSchema, RemoteSqliteBackend, storeSchema } from '@harel/store-base/sql'
+import { parseHosts, RqliteExecutor } from './executor.js'
+import { checkOptions, type RqliteOptions } from './options.js'
+
+/** The statements that make the tables, indexes and triggers of a prefix. @throws InvalidPrefix */
+export const printSchema = (prefix?: string): string =>
+  storeSchema('sqlite', prefix)
+    .filter(({ kind }) => kind !== 'column')
+    .map(({ sql }) => `${sql};\n`)
+    .join('')
+
+const capabilities: StoreCapabilities = {
+  durable: true,
+  shared: true,
+  identity: false,
+  ordered: true,
+  paging: 'key',
+  maxCommitWrites: Number.POSITIVE_INFINITY,
+  // SQLite's own limit of a row (SQLITE_MAX_LENGTH), which holds a little more than the payload.
+  maxExecutionBytes: 999_000_000,
+  dedupe: 'forever',
+  atomicPurge: true,
+  transactions: false,
+}
+
+/**
+ * Keeps executions in rqlite, over HTTP. A commit is one request; commits that arrive while another request is under way
+ * share the next one.
+ */
+export class RqliteStore extends CheckedStore {
+  readonly #opened: () => Promise<RemoteSqliteBackend>
+
+  /**
+   * A store on one or more nodes of a cluster. The first call looks for the tables and makes what is missing.
+   *
+   * @throws InvalidPrefix, InvalidArgument
+   */
+  constructor(urls: string | readonly string[], options: RqliteOptions = {}) {
+    const settings = checkOptions(options)
+    const executor = new RqliteExecutor(parseHosts(urls, options.username, options.password), settings)
+    const { onWarning = console.warn } = options
+    const { backend, opened } = lazyBackend(capabilities, async () => {
+      const { summary } = await prepareRemoteSchema(executor, settings, onWarning)
+      return new RemoteSqliteBackend(executor, capabilities, { ...settings, summary })
+    })
+    super(backend, options)
+    this.#opened = opened
+  }
+
+  /** As the constructor, with the tables ready. @throws as the constructor, SchemaMissing, StoreUnavailable */
+  static async connect(urls: string | readonly string[], options: RqliteOptions = {}): Promise<RqliteStore> {
+    const store = new RqliteStore(urls, options)
+    await store.#opened()
+    return store
+  }
+
+  /** Adds the columns, indexes and triggers that were left out at start-up because a table is large. */
+  async migrate(): Promise<void> {
+    const backend = await this.#opened()
+    await backend.migrate()
+  }
+}
