@@ -1,5 +1,6 @@
 import { AssertionError } from 'node:assert'
 import type { ExecutionStore, Numbers, OnWarning, StoreCapabilities } from '@harel/store-base'
+import { cleanUp } from './fixtures.js'
 
 /** How a store is to be opened. */
 export interface OpenOptions {
@@ -23,6 +24,18 @@ export interface Probes {
   rows?(): Promise<Record<string, number>>
 }
 
+/** How long the random sequences are and how many. `HAREL_TEST_SEED` and `HAREL_TEST_RUNS` go before these. */
+export interface ModelOptions {
+  /** Default: another one each time; a failure names it. */
+  seed?: number
+  /** Default: 40. */
+  runs?: number
+  /** The most commands in a sequence. Default: 60. */
+  commands?: number
+  /** No sequence is begun after so many milliseconds. Default: 3000. */
+  milliseconds?: number
+}
+
 /** What a check works on. */
 export interface CheckContext {
   readonly store: ExecutionStore
@@ -37,6 +50,7 @@ export interface CheckContext {
    */
   readonly open: ((options?: Partial<OpenOptions>) => Promise<ExecutionStore>) | undefined
   readonly probes: Probes
+  readonly model: ModelOptions
 }
 
 type Facts = Pick<CheckContext, 'capabilities' | 'probes'> & { readonly open: unknown }
@@ -101,12 +115,15 @@ export async function runCheck(contract: Contract, check: Check, context: CheckC
     }
     named.cause = error
     throw named
+  } finally {
+    // A check may have closed the store, or broken it for good.
+    await cleanUp(context.store, context.ns).catch(() => {})
   }
 }
 
 /** Where and how a contract is to be run by hand. */
 export interface ContractOptions {
-  /** Stands in front of all ids, so that the contract can run on a database in use. Leaves no more than a few rows. */
+  /** Stands in front of all ids, so that the contract can run on a database in use; what it made is removed. */
   ns?: string
   /** With which the store was opened. Default: 200. */
   traceMax?: number
@@ -115,6 +132,7 @@ export interface ContractOptions {
   /** Opens another handle; what needs one is skipped otherwise. */
   open?: (options?: Partial<OpenOptions>) => Promise<ExecutionStore>
   probes?: Probes
+  model?: ModelOptions
 }
 
 /** A check that was not run, and why. */
@@ -127,11 +145,11 @@ export interface Skipped {
 export const assertionOf =
   (contract: Contract) =>
   async (store: ExecutionStore, options: ContractOptions = {}): Promise<Skipped[]> => {
-    const { ns = '', traceMax = 200, open, probes = {} } = options
+    const { ns = '', traceMax = 200, open, probes = {}, model = {} } = options
     const capabilities = { ...store.capabilities, ordered: options.ordered ?? store.capabilities.ordered }
     const skipped: Skipped[] = []
     for (const [index, check] of contract.checks.entries()) {
-      const context = { store, capabilities, ns: `${ns}${contract.name}-${index}-`, traceMax, open, probes }
+      const context = { store, capabilities, ns: `${ns}${contract.name}-${index}-`, traceMax, open, probes, model }
       const reason = reasonToSkip(check, context)
       if (reason === undefined) await runCheck(contract, check, context)
       else skipped.push({ title: check.title, reason })

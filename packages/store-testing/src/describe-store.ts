@@ -1,8 +1,10 @@
 import type { ExecutionStore, StoreCapabilities } from '@harel/store-base'
+import { Bystander } from './bystander.js'
 import {
   type Check,
   type CheckContext,
   type Contract,
+  type ModelOptions,
   type OpenOptions,
   type Probes,
   reasonToSkip,
@@ -31,6 +33,8 @@ export interface StoreUnderTest {
   probes?(prefix: string): Probes
   /** The two prefixes under which everything is run. Default: `harel` and `harel2`. */
   prefixes?: readonly [string, string]
+  /** The random part of the suite. */
+  model?: ModelOptions
 }
 
 /** Small, so that a trace overflows soon. */
@@ -63,10 +67,10 @@ class Handles implements AsyncDisposable {
  * skipped, with the reason in its name. On a database that handles share, everything runs under two prefixes.
  */
 export function describeStore(runner: TestRunner, name: string, under: StoreUnderTest): void {
-  const { capabilities, prefixes = ['harel', 'harel2'] } = under
+  const { capabilities, prefixes = ['harel', 'harel2'], model = {} } = under
   const run = Math.random().toString(36).slice(2, 8)
 
-  const register = (contract: Contract, check: Check, prefix: string, ns: string) => {
+  const register = (contract: Contract, check: Check, prefix: string, ns: string, bystander?: Bystander) => {
     const probes = under.probes?.(prefix) ?? {}
     const reason = reasonToSkip(check, { capabilities, probes, open: under.open })
     if (reason !== undefined) {
@@ -75,27 +79,35 @@ export function describeStore(runner: TestRunner, name: string, under: StoreUnde
       return
     }
     runner.test(check.title, async () => {
+      await bystander?.plant()
       await using handles = new Handles(under.open, prefix)
       const store = await handles.open({ traceMax: TRACE_MAX })
-      const context: CheckContext = { store, capabilities, ns, traceMax: TRACE_MAX, open: handles.open, probes }
+      const context: CheckContext = { store, capabilities, ns, traceMax: TRACE_MAX, open: handles.open, probes, model }
       await runCheck(contract, check, context)
     })
   }
 
-  const registerAll = (prefix: string, pass: number) => {
+  const registerAll = (prefix: string, pass: number, bystander?: Bystander) => {
     for (const contract of contracts) {
       runner.describe(contract.name, () => {
         for (const [index, check] of contract.checks.entries()) {
-          register(contract, check, prefix, `${run}-${pass}-${contract.name}-${index}-`)
+          register(contract, check, prefix, `${run}-${pass}-${contract.name}-${index}-`, bystander)
         }
       })
     }
   }
 
   runner.describe(name, () => {
-    if (!capabilities.shared) return registerAll(prefixes[0], 1)
-    for (const [pass, prefix] of prefixes.entries()) {
-      runner.describe(`with the prefix ${prefix}`, () => registerAll(prefix, pass + 1))
-    }
+    const [first, second] = prefixes
+    if (!capabilities.shared) return registerAll(first, 1)
+    runner.describe(`with the prefix ${first}`, () => registerAll(first, 1))
+    runner.describe(`with the prefix ${second}`, () => {
+      const bystander = new Bystander(under.open, first, `${run}-bystander-`, under.probes?.(first) ?? {})
+      registerAll(second, 2, bystander)
+      runner.test(`all this has changed nothing under the prefix ${first}`, async () => {
+        await bystander.plant()
+        await bystander.assertUntouched()
+      })
+    })
   })
 }

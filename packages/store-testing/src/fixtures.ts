@@ -162,3 +162,21 @@ export function assertAscending(seqs: readonly number[]): void {
 
 /** The order of texts by their UTF-8 bytes. */
 export const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
+
+/**
+ * Removes what stands under `ns`, so that a check leaves a database as it was: the queues are read whole by every
+ * check that comes after. What cannot be read any more is left.
+ */
+export async function cleanUp(store: ExecutionStore, ns: string): Promise<void> {
+  await store.ackOutbox((await outboxOf(store, ns)).map(({ seq }) => seq))
+  await store.ackSpawn((await spawnsOf(store, ns)).map(({ seq }) => seq))
+  for (const { executionId, path, fireAt } of await timersOf(store, ns)) {
+    await store.deleteTimer(executionId, path, fireAt)
+  }
+  await Promise.allSettled(
+    (await store.idsWithPrefix(ns)).map(async (id) => {
+      const held = await store.load(id)
+      if (held !== undefined) await store.purge(id, held.version)
+    }),
+  )
+}

@@ -3,6 +3,7 @@ export type {
   CheckContext,
   Contract,
   ContractOptions,
+  ModelOptions,
   Need,
   OpenOptions,
   Probes,

@@ -43,7 +43,10 @@ export const cursorContract: Contract = {
           'A'.repeat(1 << 20),
           `${good}x`,
           good.slice(0, -3),
+          good.slice(0, -4),
           ` ${good}`,
+          // One character after the other changed.
+          ...Array.from(good, (character, n) => good.slice(0, n) + (character === 'A' ? 'B' : 'A') + good.slice(n + 1)),
         ]
         for (const cursor of damaged) {
           if (cursor === '') continue

@@ -13,6 +13,7 @@ import { idsWithPrefixContract } from './ids-with-prefix.js'
 import { isolationContract } from './isolation.js'
 import { lifecycleContract } from './lifecycle.js'
 import { listingContract } from './listing.js'
+import { modelContract } from './model.js'
 import { outboxContract } from './outbox.js'
 import { pictureContract } from './picture.js'
 import { purgeContract } from './purge.js'
@@ -36,6 +37,7 @@ export { assertIdsWithPrefix } from './ids-with-prefix.js'
 export { assertNames } from './isolation.js'
 export { assertLifecycle } from './lifecycle.js'
 export { assertListing } from './listing.js'
+export { assertModel } from './model.js'
 export { assertOutbox } from './outbox.js'
 export { assertPictureAtCall } from './picture.js'
 export { assertPurge } from './purge.js'
@@ -69,4 +71,5 @@ export const contracts: readonly Contract[] = [
   concurrencyContract,
   isolationContract,
   capabilityContract,
+  modelContract,
 ]
