@@ -41,13 +41,30 @@ export function connect(path: string): Database {
   return db
 }
 
+const silent: SqliteOptions = { onWarning: () => {} }
+
 /** Both stores behind the same face. */
 export const twins: readonly {
   name: string
   open: (path: string, options?: SqliteOptions) => Promise<ExecutionStore>
+  migrate: (path: string) => Promise<void>
 }[] = [
-  { name: 'SqliteStore', open: async (path, options) => asyncStore(SqliteStore.open(path, options)) },
-  { name: 'AsyncSqliteStore', open: (path, options) => AsyncSqliteStore.open(path, options) },
+  {
+    name: 'SqliteStore',
+    open: async (path, options) => asyncStore(SqliteStore.open(path, options)),
+    migrate: async (path) => {
+      using store = SqliteStore.open(path, silent)
+      store.migrate()
+    },
+  },
+  {
+    name: 'AsyncSqliteStore',
+    open: (path, options) => AsyncSqliteStore.open(path, options),
+    migrate: async (path) => {
+      await using store = await AsyncSqliteStore.open(path, silent)
+      await store.migrate()
+    },
+  },
 ]
 
 /** One of everything that a commit can write. */
@@ -87,6 +104,20 @@ export function recordPrepared(db: Database): ReadonlySet<string> {
   onPrepared(db, ({ source }) => texts.add(source))
   return texts
 }
+
+/** The steps of the plans of statements, as SQLite tells them. */
+function planSteps(db: Database, texts: Iterable<string>): { sql: string; detail: string }[] {
+  // A copy, because this prepares statements too.
+  return [...texts].flatMap((sql) => {
+    const parameters: null[] = Array(sql.split('?').length - 1).fill(null)
+    const plan = db.prepare<null[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(...parameters)
+    return plan.map(({ detail }) => ({ sql, detail }))
+  })
+}
+
+/** Those that read a whole table or sort. */
+export const expensiveSteps = (db: Database, texts: Iterable<string>): { sql: string; detail: string }[] =>
+  planSteps(db, texts).filter(({ detail }) => /^(SCAN (?!CONSTANT ROW|json_each)|USE TEMP)/.test(detail))
 
 /** Lets the next run of a statement fail that is not prepared yet. */
 export function failNext(db: Database, text: string, failure: Error): void {

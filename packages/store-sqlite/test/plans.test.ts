@@ -2,7 +2,7 @@ import { type ListQuery, newExecution, STATUSES, type Status, type SyncExecution
 import { SqliteStore } from '@harel/store-sqlite'
 import type { Database } from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { connect, everything, execution, pythonFile, recordPrepared } from './helpers.js'
+import { connect, everything, execution, expensiveSteps, pythonFile, recordPrepared } from './helpers.js'
 
 /** Runs every method, on a path through each of its statements. */
 function exercise(store: SyncExecutionStore): void {
@@ -69,17 +69,6 @@ const seed = (store: SyncExecutionStore): void => {
   }
 }
 
-/** The steps of query plans that read a whole table or sort. */
-function expensive(db: Database, texts: Iterable<string>): { sql: string; detail: string }[] {
-  return [...texts].flatMap((sql) => {
-    const parameters: null[] = Array(sql.split('?').length - 1).fill(null)
-    const plan = db.prepare<null[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(...parameters)
-    return plan
-      .filter(({ detail }) => /^(SCAN (?!CONSTANT ROW|json_each)|USE TEMP)/.test(detail))
-      .map(({ detail }) => ({ sql, detail }))
-  })
-}
-
 const seeded = (db: Database): SyncExecutionStore => {
   const store = new SqliteStore(db, { traceMax: 2, onWarning: () => {} })
   seed(store)
@@ -95,7 +84,7 @@ test('no method but an unfiltered listing reads a whole table or sorts', () => {
   list(store, filtered)
   exercise(store)
   expect(texts.size).toBeGreaterThan(40)
-  expect(expensive(db, texts)).toEqual([])
+  expect(expensiveSteps(db, texts)).toEqual([])
 })
 
 test('nor does one where ANALYZE has found that nearly all rows are alike', () => {
@@ -106,7 +95,7 @@ test('nor does one where ANALYZE has found that nearly all rows are alike', () =
   const texts = recordPrepared(db)
   list(store, filtered)
   exercise(store)
-  expect(expensive(db, texts)).toEqual([])
+  expect(expensiveSteps(db, texts)).toEqual([])
 })
 
 test('an unfiltered listing walks the ids in order', () => {
@@ -115,7 +104,7 @@ test('an unfiltered listing walks the ids in order', () => {
   const texts = recordPrepared(db)
   list(store, [{}])
   expect(texts.size).toBe(2)
-  expect(expensive(db, texts).map(({ detail }) => detail)).toEqual([
+  expect(expensiveSteps(db, texts).map(({ detail }) => detail)).toEqual([
     'SCAN harel_executions USING INDEX sqlite_autoindex_harel_executions_1',
   ])
 })
@@ -127,7 +116,7 @@ test('where the indexes are missing these tests would find what is read as a who
   store.purge('nobody', 1)
   store.dueTimers(5)
   store.listExecutions({ status: 'DONE' })
-  expect(expensive(db, texts).map(({ detail }) => detail)).toEqual([
+  expect(expensiveSteps(db, texts).map(({ detail }) => detail)).toEqual([
     'SCAN harel_outbox',
     'SCAN harel_spawns',
     'SCAN harel_timers',
