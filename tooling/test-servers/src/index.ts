@@ -1,6 +1,9 @@
+import type { DynamodbOptions } from './dynamodb.ts'
 import { removeLeftovers } from './leftovers.ts'
+import type { PgbouncerOptions } from './pgbouncer.ts'
 import type { PostgresOptions } from './postgres.ts'
 import type { RedisOptions } from './redis.ts'
+import type { RqliteOptions } from './rqlite.ts'
 import { Run } from './run.ts'
 import {
   type Flavoured,
@@ -17,14 +20,24 @@ export { serverSetup } from './setup.ts'
 
 export interface OptionsByKind {
   postgres: PostgresOptions
+  pgbouncer: PgbouncerOptions
   redis: RedisOptions
+  libsql: Flavoured
+  rqlite: RqliteOptions
+  mongo: Flavoured
+  dynamodb: DynamodbOptions
 }
 export type KindName = keyof OptionsByKind
 
 // Loaded when wanted: a kind brings its driver.
 const kinds: { [K in KindName]: () => Promise<Kind<OptionsByKind[K]>> } = {
   postgres: async () => (await import('./postgres.ts')).postgres,
+  pgbouncer: async () => (await import('./pgbouncer.ts')).pgbouncer,
   redis: async () => (await import('./redis.ts')).redis,
+  libsql: async () => (await import('./libsql.ts')).libsql,
+  rqlite: async () => (await import('./rqlite.ts')).rqlite,
+  mongo: async () => (await import('./mongo.ts')).mongo,
+  dynamodb: async () => (await import('./dynamodb.ts')).dynamodb,
 }
 
 export type StartOptions<K extends KindName> = OptionsByKind[K] & {
@@ -57,7 +70,7 @@ async function fromRegistry<O extends Flavoured>(kind: Kind<O>, flavour: string,
   const run = new Run(kind.name)
   try {
     const nodes = await kind.start(run, flavour, options)
-    const product = await kind.identify(nodes[0]?.url ?? '')
+    const product = kind.packaged?.(flavour) ?? (await kind.identify(nodes[0]?.url ?? ''))
     return describeServer('registry package', product, nodes, { stop: () => run.close(), folder: run.folder })
   } catch (cause) {
     await run.close()
@@ -79,7 +92,7 @@ function describeServer(
     nodes,
     canRestart: origin !== 'environment',
     ...(folder !== undefined && { folder }),
-    describe: () => `${product.product} ${product.version} from ${origin}`,
+    describe: () => `${`${product.product} ${product.version}`.trim()} from ${origin}`,
     kill: () => every((node) => node.kill()),
     restart: () => every((node) => node.restart()),
     stop,

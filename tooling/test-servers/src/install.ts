@@ -54,6 +54,15 @@ export function fromPyPI(name: string, packages: readonly string[]): Promise<str
   })
 }
 
+/** One package from npm, in `node_modules` of the folder returned. */
+export function fromNpm(name: string, wanted: string): Promise<string> {
+  return installed(name, async (folder) => {
+    await execute('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', '--ignore-scripts', wanted], {
+      cwd: folder,
+    })
+  })
+}
+
 async function createVenv(folder: string): Promise<void> {
   try {
     await execute('python3', ['-m', 'venv', folder])

@@ -13,7 +13,7 @@ export interface TestNode {
   restart(): Promise<void>
 }
 
-/** As the server itself states it: `valkey`, `9.1.2`. */
+/** As the server itself states it: `valkey`, `9.1.2`. The version is empty where it keeps that to itself. */
 export interface Product {
   readonly product: string
   readonly version: string
@@ -64,6 +64,8 @@ export interface Kind<Options extends Flavoured> {
   readonly flavours: readonly string[]
   /** What the server says that it is; rejects while it does not answer. */
   identify(url: string): Promise<Product>
+  /** What a registry package holds, where the server does not say it, or not exactly. */
+  packaged?(flavour: string): Product
   /** How to run it from an image; undefined when these options need more than one container gives. */
   container?(flavour: string, options: Options): ContainerPlan | undefined
   /** Installs the server where that has not been done, and starts its nodes. */

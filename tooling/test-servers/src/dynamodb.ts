@@ -1,0 +1,61 @@
+import { join } from 'node:path'
+import { request } from './http.ts'
+import { execute, fromPyPI, installed } from './install.ts'
+import type { Flavoured, Kind } from './server.ts'
+
+export interface DynamodbOptions extends Flavoured {
+  readonly flavour?: 'dynoxide' | 'ministack'
+}
+
+export const dynamodb: Kind<DynamodbOptions> = {
+  name: 'dynamodb',
+  flavours: ['dynoxide', 'ministack'],
+
+  async identify(url) {
+    const headers = {
+      'content-type': 'application/x-amz-json-1.0',
+      'x-amz-target': 'DynamoDB_20120810.ListTables',
+      authorization:
+        'AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0',
+    }
+    await request(url, '/', {}, headers)
+    return { product: 'dynamodb', version: '' }
+  },
+
+  packaged: (flavour) =>
+    flavour === 'ministack' ? { product: 'ministack', version: '1.5.33' } : { product: 'dynoxide', version: '3.2.0' },
+
+  container: () => ({
+    image: 'amazon/dynamodb-local',
+    port: 8000,
+    command: ['-jar', 'DynamoDBLocal.jar', '-sharedDb', '-dbPath', '.'],
+    url: (host, port) => `http://${host}:${port}`,
+  }),
+
+  async start(run, flavour) {
+    const port = String(await run.port())
+    const url = `http://127.0.0.1:${port}`
+    const ready = () => dynamodb.identify(url)
+    const data = run.dataDir(flavour)
+    if (flavour === 'ministack') {
+      const environment = {
+        PYTHONPATH: await fromPyPI('ministack-1.5.33', ['ministack==1.5.33']),
+        BIND_HOST: '127.0.0.1',
+        MINISTACK_HOST: '127.0.0.1',
+        GATEWAY_PORT: port,
+      }
+      return [
+        await run.launch({ name: flavour, url, command: 'python3', args: ['-m', 'ministack'], environment, ready }),
+      ]
+    }
+    const command = join(await dynoxide(), 'bin/dynoxide')
+    const args = ['serve', '--host', '127.0.0.1', '--port', port, '--db-path', join(data, 'tables.db')]
+    return [await run.launch({ name: flavour, url, command, args, ready })]
+  },
+}
+
+const dynoxide = (): Promise<string> =>
+  installed('dynoxide-3.2.0', async (folder) => {
+    const features = ['--no-default-features', '--features', 'native-sqlite,http-server,cli']
+    await execute('cargo', ['install', 'dynoxide-rs@3.2.0', '--locked', '--quiet', '--root', folder, ...features])
+  })
