@@ -76,7 +76,10 @@ export async function supervise(
 
     const reason = worker.exitCode ?? worker.signalCode
     if (reason !== null) throw new Error(`worker ${run.workers.length} ended by itself: ${reason}`)
-    if (Date.now() - moved > PATIENCE) break
+    if (Date.now() - moved > PATIENCE) {
+      console.error(`no commit for ${PATIENCE / 1000} s; giving up`)
+      break
+    }
     if (survey.commits > (moments[run.kills.length] ?? Number.POSITIVE_INFINITY)) {
       worker.kill('SIGKILL')
       await once(worker, 'exit')

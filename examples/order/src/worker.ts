@@ -45,7 +45,8 @@ async function startChildren(): Promise<number> {
 async function fireTimers(): Promise<number> {
   return sweep(timers(store, Date.now() / 1000, BATCH), (due) =>
     each(due, async ({ executionId, path, fireAt }) => {
-      // The same id whoever fires it, so that it is handled once.
+      // The same id whoever fires it, so that it is handled once. A machine that leaves a state by another event and
+      // enters it again must also see to it that this timer is still the one that it has armed.
       const event = newEvent({ id: timeoutEventId(executionId, path, fireAt), kind: path })
       const handled = await handle(store, executionId, event)
       if (!handled) await store.deleteTimer(executionId, path, fireAt)

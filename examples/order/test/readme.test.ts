@@ -39,7 +39,7 @@ describe('the README', () => {
     expect(run(tsc, '--project', folder)).toEqual({ status: 0, output: '' })
   })
 
-  test('has ten lines that do what they say', () => {
+  test('begins with a commit that does what it says', () => {
     const snippet = join(folder, 'snippet-1.ts')
     expect(run(snippet)).toEqual({ status: 0, output: 'version 1, on, 1 events to deliver\n' })
     expect(run(snippet)).toEqual({ status: 0, output: 'version 2, off, 2 events to deliver\n' })
