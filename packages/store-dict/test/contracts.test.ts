@@ -1,4 +1,3 @@
-import { asyncStore } from '@harel/store-base'
 import { AsyncDictStore, DictStore } from '@harel/store-dict'
 import { describeStore } from '@harel/store-testing'
 import { describe, test } from 'vitest'
@@ -18,12 +17,14 @@ const capabilities = {
 
 describeStore({ describe, test }, 'DictStore', {
   capabilities: { ...capabilities, identity: true },
-  open: (options) => asyncStore(new DictStore(options)),
+  synchronous: true,
+  open: (options) => new DictStore(options),
 })
 
 describeStore({ describe, test }, 'DictStore with copies', {
   capabilities,
-  open: (options) => asyncStore(new DictStore({ ...options, copy: true })),
+  synchronous: true,
+  open: (options) => new DictStore({ ...options, copy: true }),
 })
 
 describeStore({ describe, test }, 'AsyncDictStore', {

@@ -1,24 +1,19 @@
 import assert from 'node:assert/strict'
 import type { ExecutionStore } from '@harel/store-base'
-import type { OpenOptions, Probes } from './contract.js'
+import type { Probes } from './contract.js'
 import { cleanUp, everything, execution, stateOf } from './fixtures.js'
 
 const NAMES = ['a', 'b', 'c']
 
 /** Executions with all that belongs to them under one prefix, while everything is tried under another one. */
 export class Bystander {
-  readonly #open: () => ExecutionStore | Promise<ExecutionStore>
+  readonly #open: () => Promise<ExecutionStore>
   readonly #ns: string
   readonly #probes: Probes
   #planted: Promise<unknown> | undefined
 
-  constructor(
-    open: (options: OpenOptions) => ExecutionStore | Promise<ExecutionStore>,
-    prefix: string,
-    ns: string,
-    probes: Probes,
-  ) {
-    this.#open = () => open({ prefix })
+  constructor(open: () => Promise<ExecutionStore>, ns: string, probes: Probes) {
+    this.#open = open
     this.#ns = ns
     this.#probes = probes
   }

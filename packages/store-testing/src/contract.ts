@@ -1,5 +1,12 @@
 import { AssertionError } from 'node:assert'
-import type { ExecutionStore, Numbers, OnWarning, StoreCapabilities } from '@harel/store-base'
+import {
+  asyncStore,
+  type ExecutionStore,
+  type Numbers,
+  type OnWarning,
+  type StoreCapabilities,
+  type SyncExecutionStore,
+} from '@harel/store-base'
 import { cleanUp } from './fixtures.js'
 
 /** How a store is to be opened. */
@@ -36,9 +43,14 @@ export interface ModelOptions {
   milliseconds?: number
 }
 
+/** A synchronous store is adapted with `asyncStore`. */
+export type AnyStore = ExecutionStore | SyncExecutionStore
+
 /** What a check works on. */
 export interface CheckContext {
   readonly store: ExecutionStore
+  /** The store as it was opened: synchronous where `store` is the adapted form. */
+  readonly original: AnyStore
   readonly capabilities: StoreCapabilities
   /** Stands in front of every id of the check, so that it works on a database in use. */
   readonly ns: string
@@ -53,7 +65,7 @@ export interface CheckContext {
   readonly model: ModelOptions
 }
 
-type Facts = Pick<CheckContext, 'capabilities' | 'probes'> & { readonly open: unknown }
+type Facts = Pick<CheckContext, 'capabilities' | 'probes'> & { readonly open: unknown; readonly synchronous: boolean }
 
 const NEEDS = {
   copies: ({ capabilities }: Facts) => capabilities.identity && 'load returns the very object that was committed',
@@ -68,6 +80,10 @@ const NEEDS = {
       ? 'there is no way to open another handle'
       : !capabilities.shared && 'every handle has a database of its own',
   durable: ({ capabilities }: Facts) => !capabilities.durable && 'nothing outlives the store',
+  transactions: ({ capabilities, synchronous }: Facts) =>
+    !capabilities.transactions
+      ? 'the store has no transactions'
+      : synchronous && 'the transactions of a synchronous store take synchronous work',
   executionText: ({ probes }: Facts) => probes.executionText === undefined && 'no probe for stored payloads',
   insertExecutionText: ({ probes }: Facts) =>
     probes.insertExecutionText === undefined && 'no probe that stores a payload',
@@ -141,16 +157,30 @@ export interface Skipped {
   reason: string
 }
 
+/** Whether a store is synchronous. */
+export const isSynchronous = (store: AnyStore): store is SyncExecutionStore => !(Symbol.asyncDispose in store)
+
 /** The function that runs a contract on one store, check by check, and throws at the first guarantee not kept. */
 export const assertionOf =
   (contract: Contract) =>
-  async (store: ExecutionStore, options: ContractOptions = {}): Promise<Skipped[]> => {
+  async (original: AnyStore, options: ContractOptions = {}): Promise<Skipped[]> => {
+    const synchronous = isSynchronous(original)
+    const store = synchronous ? asyncStore(original) : original
     const { ns = '', traceMax = 200, open, probes = {}, model = {} } = options
     const capabilities = { ...store.capabilities, ordered: options.ordered ?? store.capabilities.ordered }
     const skipped: Skipped[] = []
     for (const [index, check] of contract.checks.entries()) {
-      const context = { store, capabilities, ns: `${ns}${contract.name}-${index}-`, traceMax, open, probes, model }
-      const reason = reasonToSkip(check, context)
+      const context = {
+        store,
+        original,
+        capabilities,
+        ns: `${ns}${contract.name}-${index}-`,
+        traceMax,
+        open,
+        probes,
+        model,
+      }
+      const reason = reasonToSkip(check, { ...context, synchronous })
       if (reason === undefined) await runCheck(contract, check, context)
       else skipped.push({ title: check.title, reason })
     }

@@ -1,9 +1,11 @@
-import type { ExecutionStore, StoreCapabilities } from '@harel/store-base'
+import { asyncStore, type ExecutionStore, type StoreCapabilities } from '@harel/store-base'
 import { Bystander } from './bystander.js'
 import {
+  type AnyStore,
   type Check,
   type CheckContext,
   type Contract,
+  isSynchronous,
   type ModelOptions,
   type OpenOptions,
   type Probes,
@@ -25,10 +27,11 @@ export interface StoreUnderTest {
   /** What the store promises; what it does not promise is skipped, what it does is proven. */
   capabilities: StoreCapabilities
   /**
-   * Opens a fresh handle: on the same database each time where `capabilities.shared`, on a new one otherwise. A
-   * synchronous store is wrapped with `asyncStore`.
+   * Opens a fresh handle: on the same database each time where `capabilities.shared`, on a new one otherwise.
    */
-  open(options: OpenOptions): ExecutionStore | Promise<ExecutionStore>
+  open(options: OpenOptions): AnyStore | Promise<AnyStore>
+  /** `open` gives a synchronous store, in whose transactions no contract can wait. Default: false. */
+  synchronous?: boolean
   /** Raw access to what is stored under a prefix. Called while tests are registered: connect later. */
   probes?(prefix: string): Probes
   /** The two prefixes under which everything is run. Default: `harel` and `harel2`. */
@@ -51,11 +54,15 @@ class Handles implements AsyncDisposable {
     this.#prefix = prefix
   }
 
-  readonly open = async (options: Partial<OpenOptions> = {}): Promise<ExecutionStore> => {
-    const store = await this.#open({ prefix: this.#prefix, ...options })
+  async first(options: Partial<OpenOptions>): Promise<Pick<CheckContext, 'store' | 'original'>> {
+    const original = await this.#open({ prefix: this.#prefix, ...options })
+    const store = isSynchronous(original) ? asyncStore(original) : original
     this.#opened.push(store)
-    return store
+    return { store, original }
   }
+
+  readonly open = async (options: Partial<OpenOptions> = {}): Promise<ExecutionStore> =>
+    (await this.first(options)).store
 
   async [Symbol.asyncDispose]() {
     for (const store of this.#opened) await store.close()
@@ -67,12 +74,12 @@ class Handles implements AsyncDisposable {
  * skipped, with the reason in its name. On a database that handles share, everything runs under two prefixes.
  */
 export function describeStore(runner: TestRunner, name: string, under: StoreUnderTest): void {
-  const { capabilities, prefixes = ['harel', 'harel2'], model = {} } = under
+  const { capabilities, prefixes = ['harel', 'harel2'], synchronous = false, model = {} } = under
   const run = Math.random().toString(36).slice(2, 8)
 
   const register = (contract: Contract, check: Check, prefix: string, ns: string, bystander?: Bystander) => {
     const probes = under.probes?.(prefix) ?? {}
-    const reason = reasonToSkip(check, { capabilities, probes, open: under.open })
+    const reason = reasonToSkip(check, { capabilities, probes, open: under.open, synchronous })
     if (reason !== undefined) {
       const skip = runner.test.skip ?? runner.test
       skip(`${check.title} [skipped: ${reason}]`, async () => {})
@@ -81,9 +88,9 @@ export function describeStore(runner: TestRunner, name: string, under: StoreUnde
     runner.test(check.title, async () => {
       await bystander?.plant()
       await using handles = new Handles(under.open, prefix)
-      const store = await handles.open({ traceMax: TRACE_MAX })
-      const context: CheckContext = { store, capabilities, ns, traceMax: TRACE_MAX, open: handles.open, probes, model }
-      await runCheck(contract, check, context)
+      const opened = await handles.first({ traceMax: TRACE_MAX })
+      const fixed = { capabilities, ns, traceMax: TRACE_MAX, open: handles.open, probes, model }
+      await runCheck(contract, check, { ...opened, ...fixed })
     })
   }
 
@@ -102,7 +109,11 @@ export function describeStore(runner: TestRunner, name: string, under: StoreUnde
     if (!capabilities.shared) return registerAll(first, 1)
     runner.describe(`with the prefix ${first}`, () => registerAll(first, 1))
     runner.describe(`with the prefix ${second}`, () => {
-      const bystander = new Bystander(under.open, first, `${run}-bystander-`, under.probes?.(first) ?? {})
+      const bystander = new Bystander(
+        () => new Handles(under.open, first).open(),
+        `${run}-bystander-`,
+        under.probes?.(first) ?? {},
+      )
       registerAll(second, 2, bystander)
       runner.test(`all this has changed nothing under the prefix ${first}`, async () => {
         await bystander.plant()

@@ -1,4 +1,5 @@
 export type {
+  AnyStore,
   Check,
   CheckContext,
   Contract,

@@ -83,8 +83,9 @@ export const capabilityContract: Contract = {
     },
     {
       title: 'the store has `transaction` if and only if it is promised',
-      async run({ store, capabilities }) {
-        assert.equal(typeof (store as { transaction?: unknown }).transaction === 'function', capabilities.transactions)
+      async run({ original, capabilities }) {
+        const { transaction } = original as { transaction?: unknown }
+        assert.equal(typeof transaction === 'function', capabilities.transactions)
       },
     },
   ],

@@ -70,20 +70,20 @@ const residueChecks = Object.keys(parts('')).map(
 
 /** Changes that cannot be stored, by the place of the fault. */
 const unstorable = (ns: string): Record<string, CommitChanges> => ({
-  event: {
+  'an event': {
     ...everything(ns, 'bad'),
     emits: [emit(ns, 'e', 'fine'), { targetId: null, event: event(ns, 'bad', { n: Number.NaN }) }],
   },
-  'spawned context': {
+  'a spawned context': {
     ...everything(ns, 'bad'),
     spawns: [{ childId: `${ns}c`, rootPath: '', context: { n: Number.NaN } }],
   },
-  'trace step': { ...everything(ns, 'bad'), trace: { n: Number.NaN } },
+  'a trace step': { ...everything(ns, 'bad'), trace: { n: Number.NaN } },
 })
 
 const unstorableChecks = Object.keys(unstorable('')).map(
   (place): Check => ({
-    title: `a commit with a ${place} that cannot be stored changes nothing, the caller's version included`,
+    title: `a commit with ${place} that cannot be stored changes nothing, the caller's version included`,
     async run(context) {
       const { store, ns } = context
       const held = await stored(store, ns)

@@ -20,7 +20,7 @@ const literal: readonly [prefix: string, expected: string[]][] = [
 
 const literalChecks = literal.map(
   ([prefix, expected]): Check => ({
-    title: `${prefix} finds the ids that start with exactly this`,
+    title: `'${prefix}' finds the ids that start with exactly this`,
     async run({ store, ns }) {
       for (const name of NAMES) await store.save(execution(ns, name))
       assert.deepEqual(await found(store, ns, prefix), expected)

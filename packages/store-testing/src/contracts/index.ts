@@ -22,6 +22,7 @@ import { spawnContract } from './spawns.js'
 import { storedBytesContract } from './stored-bytes.js'
 import { timerContract } from './timers.js'
 import { traceContract } from './trace.js'
+import { transactionContract } from './transactions.js'
 
 export { assertArguments } from './arguments.js'
 export { assertCapabilities } from './capabilities.js'
@@ -46,6 +47,7 @@ export { assertSpawns } from './spawns.js'
 export { assertStoredBytes } from './stored-bytes.js'
 export { assertTimers } from './timers.js'
 export { assertTrace } from './trace.js'
+export { assertTransactions } from './transactions.js'
 
 /** All contracts, in the order in which they are run. */
 export const contracts: readonly Contract[] = [
@@ -69,6 +71,7 @@ export const contracts: readonly Contract[] = [
   storedBytesContract,
   foreignRowContract,
   concurrencyContract,
+  transactionContract,
   isolationContract,
   capabilityContract,
   modelContract,
