@@ -1,0 +1,2 @@
+export type { RedisOptions } from './options.js'
+export { RedisStore } from './store.js'

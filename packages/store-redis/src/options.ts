@@ -1,0 +1,26 @@
+import { InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+
+export interface RedisOptions extends StoreOptions {
+  /** Before the names of the keys. Default: `harel`. */
+  prefix?: string
+  /**
+   * Put the prefix in braces, so that all keys are in one slot of a Redis Cluster. Python harel does not find keys named
+   * so. Default: false.
+   */
+  hashTag?: boolean
+  /** How many steps of a trace are kept; 0: all. Default: 200. */
+  traceMax?: number
+}
+
+export type Settings = Required<Omit<RedisOptions, 'onWarning' | 'numbers'>>
+
+/** @throws InvalidPrefix, InvalidArgument */
+export function checkOptions(options: RedisOptions): Settings {
+  const { prefix = 'harel', hashTag = false, traceMax = 200 } = options
+  Names(prefix)
+  if (typeof hashTag !== 'boolean') throw new InvalidArgument('hashTag', hashTag, 'true or false')
+  if (typeof traceMax !== 'number' || !Number.isInteger(traceMax) || traceMax < 0) {
+    throw new InvalidArgument('traceMax', traceMax, 'an integer from 0')
+  }
+  return { prefix, hashTag, traceMax }
+}
