@@ -1,5 +1,6 @@
-import { copyFileSync, rmSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { copyFileSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { asyncStore } from '@harel/store-base'
 import { SqliteStore } from '@harel/store-sqlite'
@@ -10,17 +11,21 @@ import { runQuickStart } from './run.ts'
 
 const ORDERS = 20
 
-let finished = ''
+const folder = mkdtempSync(join(tmpdir(), 'harel-check-'))
+const finished = join(folder, 'finished.db')
 
 beforeAll(async () => {
-  finished = (await runQuickStart('--orders', String(ORDERS), '--kills', '0', '--keep')).path
-}, 60_000)
+  const { path, output } = await runQuickStart('--orders', String(ORDERS), '--kills', '0', '--keep')
+  if (path === undefined) throw new Error(output)
+  renameSync(path, finished)
+  rmSync(dirname(path), { recursive: true })
+}, 120_000)
 
-afterAll(() => rmSync(dirname(finished), { recursive: true }))
+afterAll(() => rmSync(folder, { recursive: true }))
 
 /** What the check objects to when the database has been changed by these statements. */
 async function objectionsAfter(sql: string): Promise<string[]> {
-  const path = `${finished}.changed`
+  const path = join(folder, 'changed.db')
   copyFileSync(finished, path)
   const db = new DatabaseSync(path)
   db.exec(sql)
