@@ -1,1 +1,2 @@
+export * from '@harel/store-base'
 export { AsyncDictStore, DictStore, type DictStoreOptions } from './store.js'

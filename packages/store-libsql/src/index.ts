@@ -1,2 +1,3 @@
+export * from '@harel/store-base'
 export type { LibsqlOptions } from './options.js'
 export { LibsqlStore, printSchema } from './store.js'

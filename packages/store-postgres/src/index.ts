@@ -1,2 +1,3 @@
+export * from '@harel/store-base'
 export type { PostgresOptions } from './options.js'
 export { PostgresStore, printSchema } from './store.js'

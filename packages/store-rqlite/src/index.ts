@@ -1,2 +1,3 @@
+export * from '@harel/store-base'
 export type { RqliteOptions } from './options.js'
 export { printSchema, RqliteStore } from './store.js'
