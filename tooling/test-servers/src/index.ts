@@ -1,4 +1,5 @@
 import type { DynamodbOptions } from './dynamodb.ts'
+import { findEngine } from './engine.ts'
 import { removeLeftovers } from './leftovers.ts'
 import type { PgbouncerOptions } from './pgbouncer.ts'
 import type { PostgresOptions } from './postgres.ts'
@@ -60,10 +61,42 @@ export async function startServer<K extends KindName>(
     throw new RangeError(`${name} has no flavour '${flavour}'; there are ${kind.flavours.join(', ')}`)
   }
   await removeLeftovers()
-  const isPlain = Object.keys(options).every((option) => option === 'flavour')
-  const url = isPlain ? settingOf(kind, flavour, 'URL') : undefined
-  if (url !== undefined) return describeServer('environment', await kind.identify(url), [foreign(url)], {})
-  return fromRegistry(kind, flavour, options)
+  return (
+    (await fromEnvironment(kind, flavour, options)) ??
+    (await fromImage(kind, flavour, options)) ??
+    (await fromRegistry(kind, flavour, options))
+  )
+}
+
+async function fromEnvironment<O extends Flavoured>(
+  kind: Kind<O>,
+  flavour: string,
+  options: O,
+): Promise<TestServer | undefined> {
+  const url = Object.keys(options).every((option) => option === 'flavour') ? settingOf(kind, flavour, 'URL') : undefined
+  return url === undefined ? undefined : describeServer('environment', await kind.identify(url), [foreign(url)], {})
+}
+
+async function fromImage<O extends Flavoured>(
+  kind: Kind<O>,
+  flavour: string,
+  options: O,
+): Promise<TestServer | undefined> {
+  const plan = kind.container?.(flavour, options)
+  if (plan === undefined) return undefined
+  const image = settingOf(kind, flavour, 'IMAGE')
+  const engine = await findEngine()
+  if (engine === undefined && image !== undefined) throw new Error(`no container engine answers to run ${image}`)
+  if (engine === undefined) return undefined
+  try {
+    const { startContainer } = await import('./container.ts')
+    const { node, stop } = await startContainer(engine, { ...plan, image: image ?? plan.image }, kind.identify)
+    return describeServer('container', await kind.identify(node.url), [node], { stop })
+  } catch (error) {
+    if (image !== undefined) throw error
+    console.warn(`no container of ${plan.image}: ${error instanceof Error ? error.message : error}`)
+    return undefined
+  }
 }
 
 async function fromRegistry<O extends Flavoured>(kind: Kind<O>, flavour: string, options: O): Promise<TestServer> {

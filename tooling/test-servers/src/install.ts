@@ -99,7 +99,7 @@ export async function execute(
 
 // A lock is a link to the name of its owner: made in one step, never half written. A dead owner's is taken over; two
 // that take it over at once both install, which `installed` allows.
-async function lock(path: string): Promise<() => void> {
+export async function lock(path: string): Promise<() => void> {
   for (;;) {
     try {
       symlinkSync(self, path)

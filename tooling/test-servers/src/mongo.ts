@@ -1,4 +1,4 @@
-import { MongoClient } from 'mongodb'
+import { type Db, MongoClient } from 'mongodb'
 import { fromPyPI } from './install.ts'
 import type { Flavoured, Kind } from './server.ts'
 
@@ -6,24 +6,23 @@ export const mongo: Kind<Flavoured> = {
   name: 'mongo',
   flavours: ['8'],
 
-  async identify(url) {
-    const client = new MongoClient(url, { serverSelectionTimeoutMS: 2000, connectTimeoutMS: 2000 })
-    try {
-      const { version, secantusVersion } = await client.db('admin').command({ buildInfo: 1 })
+  identify: (url) =>
+    ask(url, async (admin) => {
+      const { isWritablePrimary } = await admin.command({ hello: 1 })
+      if (!isWritablePrimary) throw new Error('not the primary')
+      const { version, secantusVersion } = await admin.command({ buildInfo: 1 })
       // The substitute states the MongoDB version that it imitates as well.
       return secantusVersion === undefined
         ? { product: 'mongodb', version: String(version) }
         : { product: 'secantusdb', version: String(secantusVersion) }
-    } finally {
-      await client.close()
-    }
-  },
+    }),
 
   container: () => ({
     image: 'mongo:8',
     port: 27_017,
     command: ['mongod', '--replSet', 'tests', '--bind_ip_all'],
     url: (host, port) => `mongodb://${host}:${port}/?directConnection=true`,
+    prepare: initiate,
   }),
 
   /** SecantusDB: it speaks MongoDB's protocol, and is what a package registry has. A process of its own, never linked. */
@@ -45,4 +44,19 @@ export const mongo: Kind<Flavoured> = {
     })
     return [node]
   },
+}
+
+/** Makes a fresh server the only member of its replica set: transactions and change streams need one. */
+async function initiate(url: string): Promise<void> {
+  const config = { _id: 'tests', members: [{ _id: 0, host: '127.0.0.1:27017' }] }
+  await ask(url, (admin) => admin.command({ replSetInitiate: config }))
+}
+
+async function ask<T>(url: string, question: (admin: Db) => Promise<T>): Promise<T> {
+  const client = new MongoClient(url, { serverSelectionTimeoutMS: 2000, connectTimeoutMS: 2000 })
+  try {
+    return await question(client.db('admin'))
+  } finally {
+    await client.close()
+  }
 }

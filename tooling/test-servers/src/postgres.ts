@@ -12,6 +12,8 @@ export interface PostgresOptions extends Flavoured {
   readonly config?: Readonly<Record<string, string | number>>
 }
 
+const common = { max_connections: 200 }
+
 export const postgres: Kind<PostgresOptions> = {
   name: 'postgres',
   flavours: ['18', '15'],
@@ -29,7 +31,7 @@ export const postgres: Kind<PostgresOptions> = {
   container: (flavour, { config }) => ({
     image: `postgres:${flavour}`,
     port: 5432,
-    ...(config && { command: ['postgres', ...settings(config)] }),
+    command: ['postgres', ...settings({ ...common, ...config })],
     environment: { POSTGRES_HOST_AUTH_METHOD: 'trust' },
     url: (host, port) => `postgres://postgres@${host}:${port}/postgres`,
   }),
@@ -46,7 +48,7 @@ export const postgres: Kind<PostgresOptions> = {
     await execute(join(bin, 'initdb'), initdb, { cwd: run.folder, env: { ...process.env, ...environment }, ...user })
     const port = await run.port()
     const url = `postgres://postgres@127.0.0.1:${port}/postgres`
-    const own = { port, listen_addresses: '127.0.0.1', unix_socket_directories: '', max_connections: 200 }
+    const own = { port, listen_addresses: '127.0.0.1', unix_socket_directories: '', ...common }
     const node = await run.launch({
       name: 'postgres',
       url,

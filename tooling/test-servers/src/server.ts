@@ -50,6 +50,8 @@ export interface ContainerPlan {
   readonly command?: readonly string[]
   readonly environment?: Readonly<Record<string, string>>
   url(host: string, port: number): string
+  /** What a fresh server needs before it can serve; repeated until it succeeds, then never again. */
+  prepare?(url: string): Promise<void>
 }
 
 export interface Flavoured {
