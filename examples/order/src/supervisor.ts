@@ -64,6 +64,7 @@ export async function supervise(
   const placed = placeOrders(store, orders)
 
   let worker = startWorker()
+  process.once('exit', () => worker.kill('SIGKILL'))
   let moved = Date.now()
   while (run.survey.ordersDone < orders.length || run.survey.undelivered > 0) {
     const asked = Date.now()

@@ -12,13 +12,14 @@ const BATCH = 256
 /** How long to wait when there is nothing to do, in milliseconds. */
 const IDLE = 10
 
-const [path = ''] = process.argv.slice(2)
-await using store = await AsyncSqliteStore.open(path, { traceMax: 0 })
-
-let stopping = false
+// Whoever started this process may be gone already.
+let stopping = process.connected === false
 process.once('disconnect', () => {
   stopping = true
 })
+
+const [path = ''] = process.argv.slice(2)
+await using store = await AsyncSqliteStore.open(path, { traceMax: 0 })
 
 await Promise.all([forever(deliverEvents), forever(startChildren), forever(fireTimers)])
 
@@ -54,7 +55,7 @@ async function fireTimers(): Promise<number> {
   )
 }
 
-/** Works through a queue once, a batch at a time. Returns how many entries there were. */
+/** Works through a queue once, a batch at a time. Returns how many entries it has seen to. */
 async function sweep<Entry>(queue: AsyncIterable<Entry>, work: (batch: Entry[]) => Promise<void>): Promise<number> {
   let count = 0
   let batch: Entry[] = []
@@ -65,7 +66,9 @@ async function sweep<Entry>(queue: AsyncIterable<Entry>, work: (batch: Entry[]) 
   }
   for await (const entry of queue) {
     batch.push(entry)
-    if (batch.length === BATCH) await flush()
+    if (batch.length < BATCH) continue
+    await flush()
+    if (stopping) break
   }
   await flush()
   return count
