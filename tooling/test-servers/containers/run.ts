@@ -1,50 +1,25 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { stripVTControlCharacters } from 'node:util'
+import { join } from 'node:path'
 import { startEngine } from './dockerd.ts'
 import { makeImages } from './images.ts'
 
 // Runs the tests of the packages named as arguments, their servers in containers made of images of this machine:
-// `node containers/run.ts @harel/store-redis @harel/store-rqlite`.
-const packages = process.argv.slice(2)
-const begin = Date.now()
-const { engine, environment, stop } = await startEngine()
-let tests: ReturnType<typeof spawn> | undefined
-// Let the engine end in order, and last: killed, it would leave its containers alone.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => tests?.kill(signal))
+// node containers/run.ts @harel/store-redis @harel/store-rqlite
+const filters = process.argv.slice(2).map((name) => `--filter=${name}`)
+const testProgram = join(import.meta.dirname, '../../build/test.ts')
 
-const served = new Set<string>()
-const counts = new Map<string, number>()
+let tests: ChildProcess | undefined
+// The tests end first and the engine after them, in order: killed, it would leave its containers alone.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+  process.on(signal, () => (tests ? tests.kill(signal) : process.exit(1)))
+
+const { engine, environment, stop } = await startEngine()
 try {
-  const images = await makeImages(engine)
-  const filters = packages.map((name) => `--filter=${name}`)
-  const options = ['--ui=stream', '--env-mode=loose', '--concurrency=1']
-  tests = spawn('turbo', ['run', 'test', ...options, ...filters], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...images, ...process.env, ...environment },
-  })
-  if (tests.stdout) for await (const line of createInterface({ input: tests.stdout })) report(line)
-  const [code] = tests.exitCode === null ? await once(tests, 'exit') : [tests.exitCode]
+  const env = { ...(await makeImages(engine)), ...process.env, ...environment }
+  tests = spawn(process.execPath, [testProgram, 'test', ...filters], { stdio: 'inherit', env })
+  const [code] = await once(tests, 'exit')
   process.exitCode = code ?? 1
 } finally {
   await stop()
-}
-
-const sum = [...counts].map(([outcome, count]) => `${count} ${outcome}`).join(', ')
-console.log(`${packages.length} packages in ${Math.round((Date.now() - begin) / 1000)} s, tests: ${sum}`)
-for (const server of served) console.log(`  ${server}`)
-if (![...served].some((server) => server.endsWith('from container'))) {
-  console.error('No container served.')
-  process.exitCode ||= 1
-}
-
-function report(line: string): void {
-  console.log(line)
-  const plain = stripVTControlCharacters(line)
-  for (const [server] of plain.matchAll(/\S+ \S+ from (container|environment|registry package)$/g)) served.add(server)
-  const tests = /\bTests +(.*)\(\d+\)/.exec(plain)?.[1] ?? ''
-  for (const [, count, outcome = ''] of tests.matchAll(/(\d+) (\w+)/g)) {
-    counts.set(outcome, (counts.get(outcome) ?? 0) + Number(count))
-  }
 }

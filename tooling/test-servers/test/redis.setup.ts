@@ -1,0 +1,3 @@
+import { serverSetup } from '../src/index.ts'
+
+export default serverSetup('redis')
