@@ -73,8 +73,14 @@ async function fromEnvironment<O extends Flavoured>(
   flavour: string,
   options: O,
 ): Promise<TestServer | undefined> {
-  const url = Object.keys(options).every((option) => option === 'flavour') ? settingOf(kind, flavour, 'URL') : undefined
-  return url === undefined ? undefined : describeServer('environment', await kind.identify(url), [foreign(url)], {})
+  const isPlain = Object.keys(options).every((option) => option === 'flavour')
+  const url = isPlain ? settingOf(kind, flavour, 'URL') : undefined
+  if (url === undefined) return undefined
+  // The URL may hold a password, so no message names it.
+  const product = await kind.identify(url).catch((cause) => {
+    throw new Error(`the ${kind.name} server that the environment names does not answer: ${cause}`, { cause })
+  })
+  return describeServer('environment', product, [foreign(url)], {})
 }
 
 async function fromImage<O extends Flavoured>(

@@ -84,10 +84,15 @@ async function program(flavour: string): Promise<{ command: string; environment:
 
 async function ask<T>(url: string, question: (client: Redis) => Promise<T>): Promise<T> {
   const client = new Redis(url, { connectTimeout: 2000, maxRetriesPerRequest: 0, retryStrategy: () => null })
-  // The rejected command says the same.
-  client.on('error', () => {})
+  // The rejected command only says that there is no connection, this says why.
+  let reason: unknown
+  client.on('error', (error) => {
+    reason = error
+  })
   try {
     return await question(client)
+  } catch (error) {
+    throw reason ?? error
   } finally {
     client.disconnect()
   }
