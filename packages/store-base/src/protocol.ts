@@ -16,36 +16,36 @@ import type {
 /** What a commit writes beside the execution. Everything is optional. */
 export interface CommitChanges {
   /** Events to be sent, in this order. */
-  emits?: readonly Emit[]
+  emits?: readonly Emit[] | undefined
   /** The id of the event that this commit handled; recording it again is no error. */
-  processedEventId?: string
+  processedEventId?: string | undefined
   /** Timers to arm or cancel; where one path occurs more than once, the last entry counts. */
-  timers?: readonly TimerOp[]
+  timers?: readonly TimerOp[] | undefined
   /** Children to be created, in this order. */
-  spawns?: readonly Spawn[]
+  spawns?: readonly Spawn[] | undefined
   /** One step for the trace. */
-  trace?: TraceStep
+  trace?: TraceStep | undefined
   /** Describes the commit to `observeStore`; never stored. */
-  step?: Step
+  step?: Step | undefined
 }
 
 /** A part of a queue. */
 export interface QueuePage {
   /** At most so many entries, 1 to 1000; all of them when absent. */
-  limit?: number
+  limit?: number | undefined
   /**
    * Only entries with a larger seq. Commits may become visible out of seq order, so this is good within one sweep
    * only: the next sweep starts at the beginning, and entries leave by being acknowledged, never by being passed.
    */
-  after?: number
+  after?: number | undefined
 }
 
 /** A part of the due timers. */
 export interface TimerPage {
   /** At most so many timers, 1 to 1000; all of them when absent. */
-  limit?: number
+  limit?: number | undefined
   /** Only timers behind this one in the order (fireAt, executionId, path). */
-  after?: DueTimer
+  after?: DueTimer | undefined
 }
 
 /** Filters of a listing; those given must all hold. */
@@ -56,9 +56,9 @@ export interface ListQuery {
   /** Only executions without a parent. */
   rootsOnly?: boolean
   /** Items in a page, 1 to 1000; 100 when absent. */
-  limit?: number
+  limit?: number | undefined
   /** The `nextCursor` of the page before, under the same filters; absent, null or empty: the first page. */
-  cursor?: string | null
+  cursor?: string | null | undefined
 }
 
 /** `nextCursor` is null on the last page. */
