@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { request } from './http.ts'
 import { execute, fromPyPI, installed } from './install.ts'
 import type { Flavoured, Kind } from './server.ts'
 
@@ -12,18 +11,13 @@ export const dynamodb: Kind<DynamodbOptions> = {
   flavours: ['dynoxide', 'ministack'],
 
   async identify(url) {
-    const headers = {
-      'content-type': 'application/x-amz-json-1.0',
-      'x-amz-target': 'DynamoDB_20120810.ListTables',
-      authorization:
-        'AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0',
-    }
-    await request(url, '/', {}, headers)
-    return { product: 'dynamodb', version: '' }
+    // AWS itself answers this unsigned; DynamoDB Local refuses it, which is an answer as well.
+    const response = await fetch(url, { signal: AbortSignal.timeout(2000) })
+    const [, version] = /^Dynoxide\/(\S+)/.exec(response.headers.get('server') ?? '') ?? []
+    return version === undefined ? { product: 'dynamodb', version: '' } : { product: 'dynoxide', version }
   },
 
-  packaged: (flavour) =>
-    flavour === 'ministack' ? { product: 'ministack', version: '1.5.33' } : { product: 'dynoxide', version: '3.2.0' },
+  packaged: (flavour) => (flavour === 'ministack' ? { product: 'ministack', version: '1.5.33' } : undefined),
 
   container: () => ({
     image: 'amazon/dynamodb-local',

@@ -22,7 +22,7 @@ export interface Program {
   ready(): Promise<unknown>
 }
 
-const START_MS = 30_000
+const START_MS = 60_000
 const HALT_MS = 10_000
 // A killed server can leave a lock or a child behind that keeps its successor from starting for a moment.
 const TAKEOVER_MS = 10_000
@@ -41,7 +41,7 @@ export class ServerProcess implements TestNode {
     this.#program = program
   }
 
-  /** Resolves when the server answers. Rejects with the end of its log when it ends or stays silent for 30 s. */
+  /** Resolves when the server answers. Rejects with the end of its log when it ends or stays silent for a minute. */
   async start(patienceMs = 0): Promise<void> {
     const begin = Date.now()
     let child = this.#spawn()
@@ -51,11 +51,16 @@ export class ServerProcess implements TestNode {
         if (waited >= patienceMs) throw new Error(`${this.#program.name} ended at its start. ${this.#log()}`)
         await delay(200)
         child = this.#spawn()
-      } else if (await this.#answers()) {
-        return
-      } else if (waited > START_MS) {
-        await this.kill()
-        throw new Error(`${this.#program.name} did not answer within ${START_MS / 1000} s. ${this.#log()}`)
+      }
+      try {
+        await this.#program.ready()
+        // It was this process that answered, not a stranger on its port.
+        if (!hasEnded(child)) return
+      } catch (cause) {
+        if (waited > START_MS) {
+          await this.kill()
+          throw new Error(`${this.#program.name} did not answer within ${START_MS / 1000} s. ${this.#log()}`, { cause })
+        }
       }
       await delay(25)
     }
@@ -117,15 +122,6 @@ export class ServerProcess implements TestNode {
     this.#id = (child.pid && identity(child.pid)) || ''
     if (this.#id) recordProcess(this.#folder, this.#id)
     return child
-  }
-
-  async #answers(): Promise<boolean> {
-    try {
-      await this.#program.ready()
-      return true
-    } catch {
-      return false
-    }
   }
 
   #logFile = (): string => join(this.#folder, `${this.#program.name}.log`)

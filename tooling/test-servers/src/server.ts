@@ -67,7 +67,7 @@ export interface Kind<Options extends Flavoured> {
   /** What the server says that it is; rejects while it does not answer. */
   identify(url: string): Promise<Product>
   /** What a registry package holds, where the server does not say it, or not exactly. */
-  packaged?(flavour: string): Product
+  packaged?(flavour: string): Product | undefined
   /** How to run it from an image; undefined when these options need more than one container gives. */
   container?(flavour: string, options: Options): ContainerPlan | undefined
   /** Installs the server where that has not been done, and starts its nodes. */

@@ -2,10 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { startServer } from '../src/index.ts'
 import { redis } from './probes.ts'
 import { processes } from './survives.ts'
+
+// Processes, not containers, also where an engine answers.
+beforeEach(() => void vi.stubEnv('DOCKER_HOST', 'unix:///nowhere').stubEnv('HAREL_TEST_REDIS_IMAGE', ''))
 
 interface Started {
   child: ChildProcess

@@ -86,7 +86,8 @@ const dynamo = <T>(url: string, target: string, body: unknown): Promise<T> => {
   const headers = {
     'content-type': 'application/x-amz-json-1.0',
     'x-amz-target': `DynamoDB_20120810.${target}`,
-    authorization: `${credential}, SignedHeaders=host, Signature=0`,
+    'x-amz-date': '20260101T000000Z',
+    authorization: `${credential}, SignedHeaders=host;x-amz-date, Signature=0`,
   }
   return json(url, '/', body, headers)
 }
