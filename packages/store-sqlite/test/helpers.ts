@@ -1,8 +1,8 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { Worker } from 'node:worker_threads'
@@ -168,4 +168,21 @@ export async function run(program: string, ...args: string[]): Promise<string> {
   const [printed, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
   if (code !== 0) throw new Error(`${program} ended with ${code}; it printed ${printed}`)
   return printed
+}
+
+const modules = join(import.meta.dirname, '../../../node_modules')
+const packages: Record<string, string> = {
+  '@harel/store-base': join(import.meta.dirname, '../../store-base'),
+  '@harel/store-sqlite': join(import.meta.dirname, '..'),
+  '@types/node': join(modules, '@types/node'),
+  'better-sqlite3': join(import.meta.dirname, '../node_modules/better-sqlite3'),
+}
+
+/** Makes a folder find packages as if they were installed in it. */
+export function install(folder: string, names: readonly string[]): void {
+  for (const name of names) {
+    const link = join(folder, 'node_modules', name)
+    mkdirSync(dirname(link), { recursive: true })
+    symlinkSync(packages[name] ?? '', link)
+  }
 }
