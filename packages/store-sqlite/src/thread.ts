@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module'
+import module from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { OutcomeUnknown, type StoreCapabilities, StoreClosed, StoreUnavailable } from '@harel/store-base'
@@ -16,7 +16,8 @@ function driverFile(): string {
   const places = [import.meta.url, process.argv[1], pathToFileURL(`${process.cwd()}/`).href]
   for (const place of places) {
     try {
-      if (place !== undefined) return createRequire(place).resolve('better-sqlite3')
+      // Not imported by name: webpack would take that call for its own and return the number of a module.
+      if (place !== undefined) return module.createRequire(place).resolve('better-sqlite3')
     } catch {
       // Not there: the next place.
     }
