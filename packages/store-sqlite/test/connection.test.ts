@@ -166,6 +166,21 @@ describe("a caller's connection", () => {
     expect(held.version).toBe(1)
   })
 
+  test('that is read-only reads, and refuses to write', () => {
+    const path = freshFile()
+    const held = execution('a')
+    const writer = SqliteStore.open(path)
+    writer.commit(held, everything('a'))
+    writer.close()
+    const db = new BetterSqlite3(path, { readonly: true })
+    const store = new SqliteStore(db)
+    expect(store.load('a')?.version).toBe(1)
+    expect(store.listExecutions({ status: 'PENDING' }).items).toHaveLength(1)
+    expect(() => store.save(held)).toThrow(StoreUnavailable)
+    expect(held.version).toBe(1)
+    db.close()
+  })
+
   test('that is no connection is refused', () => {
     expect(() => new SqliteStore('harel.db' as unknown as Database)).toThrow('SqliteStore.open')
   })

@@ -172,7 +172,6 @@ export async function run(program: string, ...args: string[]): Promise<string> {
 
 const modules = join(import.meta.dirname, '../../../node_modules')
 const packages: Record<string, string> = {
-  '@harel/store-base': join(import.meta.dirname, '../../store-base'),
   '@harel/store-sqlite': join(import.meta.dirname, '..'),
   '@types/node': join(modules, '@types/node'),
   'better-sqlite3': join(import.meta.dirname, '../node_modules/better-sqlite3'),

@@ -11,7 +11,7 @@ const [snippet = ''] = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, cod
 /** A folder of a user who has installed the packages, with the snippet as a program. */
 function userFolder(): string {
   const folder = dirname(freshFile())
-  install(folder, ['@harel/store-base', '@harel/store-sqlite', '@types/node'])
+  install(folder, ['@harel/store-sqlite', '@types/node'])
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
   writeFileSync(join(folder, 'snippet.ts'), snippet)
   const compilerOptions = {
