@@ -1,0 +1,109 @@
+import {
+  type CheckedListQuery,
+  compareBytes,
+  decodeExecution,
+  type ExecutionSummary,
+  listingPage,
+  matches,
+  STATUSES,
+  type SummaryRow,
+  type SummaryRows,
+} from '@harel/store-base'
+import type { Filter } from 'mongodb'
+import { type Collections, type ExecutionDocument, FOREIGN, type Summary } from './collections.js'
+import { reading } from './errors.js'
+
+type Listed = Pick<ExecutionDocument, '_id' | 'version'> & { summary?: Summary; data?: string }
+
+/** Documents looked at together. */
+const SEARCHED = 200
+
+/**
+ * A page by id. Documents of ours are found by the indexes of their summaries, in which each status is a range that is in
+ * order by id; those that Python has written last are walked through, and their payloads read.
+ */
+export async function list({ executions }: Collections, query: CheckedListQuery): Promise<SummaryRows> {
+  const { statuses, definitionId, rootsOnly, limit } = query
+  const unfiltered = statuses === undefined && definitionId === undefined && !rootsOnly
+  const ours: Filter<ExecutionDocument> = unfiltered
+    ? {}
+    : {
+        'summary.status': { $in: [...(statuses ?? STATUSES)] },
+        ...(definitionId !== undefined && { 'summary.definition_id': definitionId }),
+        ...(rootsOnly && { 'summary.root': true }),
+      }
+  const search = (filter: Filter<ExecutionDocument>) => collect(executions, filter, query, !unfiltered)
+  const lists = unfiltered
+    ? [await search({})]
+    : await Promise.all([search(ours), search(FOREIGN as Filter<ExecutionDocument>)])
+  // A document of Python's may have an old summary too.
+  const rows = new Map(lists.flat().map((row) => [row.id, row]))
+  return listingPage(
+    [...rows.values()].sort((a, b) => compareBytes(a.id, b.id)),
+    limit,
+  )
+}
+
+/** Up to `limit + 1` rows that pass the filters. */
+async function collect(
+  executions: Collections['executions'],
+  filter: Filter<ExecutionDocument>,
+  query: CheckedListQuery,
+  filtered: boolean,
+): Promise<SummaryRow[]> {
+  const rows: SummaryRow[] = []
+  let position = query.position
+  for (;;) {
+    const behind = position === null ? {} : { _id: { $gt: position } }
+    const step = filtered ? Math.max(SEARCHED, query.limit + 1) : query.limit + 1
+    const page = (await reading(
+      executions
+        .find({ $and: [filter, behind] }, { projection: { version: 1, summary: 1 } })
+        .sort({ _id: 1 })
+        .limit(step)
+        .toArray(),
+    )) as Listed[]
+    rows.push(...(await toRows(executions, page)).filter((row) => passes(row, query)))
+    position = page.at(-1)?._id ?? null
+    if (rows.length > query.limit || page.length < step) return rows.slice(0, query.limit + 1)
+  }
+}
+
+/** One without a status is left in, so that it is reported. */
+const passes = (row: SummaryRow, query: CheckedListQuery): boolean =>
+  row.status === null || matches(row as ExecutionSummary, query)
+
+/** The summaries of documents; where the version has gone on without one, it is taken from the payload. */
+async function toRows(executions: Collections['executions'], page: readonly Listed[]): Promise<SummaryRow[]> {
+  const stale = page.filter(({ version, summary }) => Number(summary?.version ?? -1) !== Number(version))
+  const payloads = new Map<string, string>()
+  if (stale.length > 0) {
+    const ids = stale.map(({ _id }) => _id)
+    const found = await reading(executions.find({ _id: { $in: ids } }, { projection: { data: 1 } }).toArray())
+    for (const { _id, data } of found) payloads.set(_id, data)
+  }
+  return page.map(({ _id, version, summary }) => {
+    const payload = payloads.get(_id)
+    if (payload !== undefined || summary === undefined) return summaryOfPayload(_id, payload ?? '')
+    const { definition_id, status, outcome, active_path, parent_id, finished_at } = summary
+    return {
+      id: _id,
+      definitionId: definition_id,
+      version: Number(version),
+      status,
+      outcome,
+      activePath: active_path,
+      parentId: parent_id,
+      finishedAt: finished_at === null ? null : Number(finished_at),
+    }
+  })
+}
+
+function summaryOfPayload(id: string, data: string): SummaryRow {
+  try {
+    return decodeExecution(data, id, { numbers: 'lossy' })
+  } catch {
+    const unknown = { outcome: null, activePath: null, parentId: null, finishedAt: null }
+    return { id, definitionId: '', version: 0, status: null, ...unknown }
+  }
+}
