@@ -50,22 +50,23 @@ function refuse(error: unknown): never {
   throw error instanceof StoreError ? error : new StoreUnavailable('the database failed; the cause says how', error)
 }
 
-/** How many rows to read at least where some were unreadable; there may be many of them together. */
+/** How many rows to read at least behind an unreadable one; there may be many of them together. */
 const READ_ON = 100
 
-/** Reads on where rows of a page were unreadable, so that a short page means the end of the queue. */
+/** Reads on where rows of a page were unreadable, so that less than was wanted means the end of the queue. */
 function fill<Row extends { seq: number }, Entry>(
   read: (page: CheckedQueuePage) => Row[] | Promise<Row[]>,
   page: CheckedQueuePage,
   toEntries: (rows: readonly Row[]) => Entry[],
+  wanted = page.limit,
 ): Entry[] | Promise<Entry[]> {
   return after(read(page), (rows) => {
     const entries = toEntries(rows)
     const last = rows.at(-1)
-    const missing = page.limit - entries.length
-    if (last === undefined || rows.length < page.limit || missing === 0) return entries
+    const missing = wanted - entries.length
+    if (last === undefined || rows.length < page.limit || missing <= 0) return entries.slice(0, wanted)
     const rest = { limit: Math.max(missing, READ_ON), after: last.seq }
-    return after(fill(read, rest, toEntries), (more) => [...entries, ...more.slice(0, missing)])
+    return after(fill(read, rest, toEntries, missing), (more) => [...entries, ...more])
   })
 }
 

@@ -195,7 +195,9 @@ describe.each(kinds)('a store on %s', (_, open) => {
       context: seq === 1 ? '[]' : '{}',
     }))
 
+    const reading = vi.spyOn(backend, 'pendingOutbox')
     expect((await store.pendingOutbox({ limit: 1 })).map(({ seq }) => seq)).toEqual([2499])
+    expect(reading.mock.calls.length).toBeLessThan(30)
     expect((await store.pendingOutbox({ limit: 1, after: 2499 })).map(({ seq }) => seq)).toEqual([4999])
     expect((await store.pendingOutbox()).map(({ seq }) => seq)).toEqual([2499, 4999])
     expect((await store.pendingSpawns({ limit: 2 })).map(({ seq }) => seq)).toEqual([0, 2])
