@@ -22,8 +22,7 @@ const isPlain = (value: object): boolean => {
 }
 
 /** Whether it is the `Object.prototype` of another realm, which an object literal made there has. */
-const isForeignObjectPrototype = (prototype: object): boolean =>
-  Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'isPrototypeOf')
+const isForeignObjectPrototype = (prototype: object): boolean => Object.hasOwn(prototype, 'isPrototypeOf')
 
 function find(value: unknown, depth: number, numbers: Numbers): Problem | undefined {
   switch (typeof value) {

@@ -26,12 +26,8 @@ export interface CheckedListQuery extends ListFilter {
 /** @throws InvalidArgument, InvalidCursor */
 export function checkListQuery(query: ListQuery, paging: 'key' | 'offset'): CheckedListQuery {
   const given = checkMembers('query', query, ['status', 'definitionId', 'rootsOnly', 'limit', 'cursor'])
-  for (const filter of ['status', 'definitionId', 'rootsOnly']) {
-    // A filter that got lost on the way must not turn into "everything".
-    if (filter in given && given[filter] === undefined)
-      throw new InvalidArgument(`query.${filter}`, undefined, 'left out or given a value')
-  }
   const filter: ListFilter = {
+    // `in`, because a filter that got lost on the way (undefined) must not turn into "everything".
     statuses: 'status' in given ? checkStatuses(given.status) : undefined,
     definitionId: 'definitionId' in given ? checkKey('query.definitionId', given.definitionId) : undefined,
     rootsOnly: 'rootsOnly' in given && checkFlag('query.rootsOnly', given.rootsOnly),
