@@ -182,10 +182,10 @@ describe('event texts of all kinds', () => {
   })
 
   test('an event that was read with a rounded number is not written again, nor is one that shares its data', () => {
-    const event = decodeEvent('{"id":"e","kind":"k","data":{"n":1e400}}')
+    const event = decodeEvent('{"id":"e","kind":"k","data":{"n":9007199254740993}}')
     expect(() => encodeEvent(event)).toThrow(NotSerializable)
     expect(() => encodeEvent({ ...event, id: 'e2' } as HarelEvent)).toThrow(NotSerializable)
-    expect(JSON.parse(encodeEvent(event, 'event', 'lossy')).data).toEqual({ n: null })
+    expect(JSON.parse(encodeEvent(event, 'event', 'lossy')).data).toEqual({ n: 2 ** 53 })
   })
 
   test('an event that was deferred with a rounded number is not written again', () => {
@@ -235,53 +235,6 @@ describe('contexts of spawns that Python wrote', () => {
   test('must be objects', () => {
     expect(() => decodeObject('[1]', 'spawn 1')).toThrow(CorruptRecord)
     expect(decodeJson('[1]', 'definition "d" "1"')).toEqual([1])
-  })
-})
-
-describe('nesting', () => {
-  interface NestingCase {
-    context_nesting: number
-    read: { ok?: string }
-  }
-  const cases = vectors<NestingCase[]>('nesting.json')
-  const nested = (levels: number): { [key: string]: never } =>
-    JSON.parse(`${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`)
-
-  test.each(cases)('is read where Python reads it: $context_nesting levels', ({ context_nesting, read }) => {
-    const text = `{"id":"x","definition_id":"d","context":${JSON.stringify(nested(context_nesting))}}`
-    if (read.ok !== undefined) expect(decodeExecution(text, 'x').id).toBe(read.ok)
-    else expect(() => decodeExecution(text, 'x')).toThrow(CorruptRecord)
-  })
-
-  test.each(cases)(
-    'is written only where it can be read back: $context_nesting levels',
-    ({ context_nesting, read }) => {
-      const execution = newExecution({ definitionId: 'd', id: 'x', context: nested(context_nesting) })
-      if (read.ok !== undefined)
-        expect(decodeExecution(encodeExecution(execution, 1, 't'), 'x')).toEqual({ ...execution, version: 1 })
-      else expect(() => encodeExecution(execution, 1, 't')).toThrow(NotSerializable)
-    },
-  )
-
-  test('of a spawn fits into the execution that will be made of it', () => {
-    expect(encodeJson(nested(199), 'context')).toHaveLength(199 * 6 - 4)
-    expect(() => encodeJson(nested(200), 'context')).toThrow(NotSerializable)
-  })
-
-  test('counts the containers around the data of a deferred event', () => {
-    const deferred = (levels: number) => [
-      { id: 'e', kind: 'k', createdTime: null, receivedTime: null, data: nested(levels) },
-    ]
-    const execution = newExecution({ definitionId: 'd', id: 'x', deferred: deferred(197) })
-    expect(decodeExecution(encodeExecution(execution, 1, 't'), 'x').deferred).toEqual(execution.deferred)
-    execution.deferred = deferred(198)
-    expect(() => encodeExecution(execution, 1, 't')).toThrow(NotSerializable)
-  })
-
-  test('that would overflow the stack is no more than a corrupt record', () => {
-    const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
-    expect(() => decodeExecution(`{"definition_id":"d","context":{"a":${deep}}}`, 'x')).toThrow(CorruptRecord)
-    expect(Array.isArray(decodeJson(deep, 'trace step 1'))).toBe(true)
   })
 })
 

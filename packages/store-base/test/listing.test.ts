@@ -47,17 +47,13 @@ describe('key cursors', () => {
     expect(decodeKey(encodeKey(longest, 'zzzzzzz'), 'zzzzzzz')).toBe(longest)
   })
 
-  test('are refused wherever a character was changed, unless another key was spelt', () => {
+  test('are refused wherever a character was changed', () => {
     fc.assert(
       fc.property(key, fc.nat(), fc.string({ minLength: 1, maxLength: 1 }), (value, place, character) => {
         const cursor = encodeKey(value, 'f')
         const index = place % cursor.length
         const changed = `${cursor.slice(0, index)}${character}${cursor.slice(index + 1)}`
-        try {
-          expect(encodeKey(decodeKey(changed, 'f'), 'f')).toBe(changed)
-        } catch (error) {
-          expect(error).toBeInstanceOf(InvalidCursor)
-        }
+        if (changed !== cursor) expect(() => decodeKey(changed, 'f')).toThrow(InvalidCursor)
       }),
     )
   })

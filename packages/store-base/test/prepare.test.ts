@@ -106,6 +106,7 @@ describe('a commit', () => {
       trace: { step: 1 },
       step: { cause: 'event', fromStatus: 'RUNNING', toStatus: 'DONE' },
     }
+    expect(prepareCommit(execution, { trace: { index: 7, step: 1 } }).trace).toBe('{"step":1}')
     const { token, data, emits, spawns, trace, ...rest } = prepareCommit(execution, changes)
     expect(rest).toEqual({
       id: 'x',

@@ -84,11 +84,12 @@ describe('a commit whose reply was lost', () => {
   })
 
   test('goes by the target too, for one event may be sent to many', async () => {
-    const { store, execution, next } = await stored()
+    const { store, execution, other, next } = await stored()
     const event = newEvent({ id: 'a', kind: 'k' })
+    other.commit(newExecution({ definitionId: 'd' }), { emits: [{ targetId: 'w', event }] })
     next(lostAfter())
     const sent = [null, 'y', 'z'].map((targetId) => ({ targetId, event }))
-    expect(await store.commit(execution, { emits: sent })).toEqual([1, 2, 3])
+    expect(await store.commit(execution, { emits: sent })).toEqual([2, 3, 4])
   })
 
   test('has failed, and may be tried again, when the version is still the one that was held', async () => {
