@@ -34,3 +34,4 @@ export {
 export type * from './protocol.js'
 export type { CheckedQueuePage, CheckedTimerPage } from './queues.js'
 export * from './records.js'
+export { Sequence } from './sequence.js'

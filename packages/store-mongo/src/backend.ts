@@ -9,6 +9,7 @@ import {
   type OutboxRow,
   type PreparedCommit,
   prefixEnd,
+  Sequence,
   type SpawnRow,
   type StoreBackend,
   type StoreCapabilities,
@@ -25,7 +26,6 @@ import { isDuplicate, MAX_DOCUMENT, reading, toStoreError } from './errors.js'
 import { list } from './listing.js'
 import type { Settings } from './options.js'
 import { fromField, toField } from './paths.js'
-import { Sequence } from './sequence.js'
 
 export const capabilitiesOf = (dedupe: number): StoreCapabilities => ({
   durable: true,
@@ -62,8 +62,8 @@ export class MongoBackend implements StoreBackend {
     this.capabilities = capabilitiesOf(settings.dedupe)
     this.#collections = collections
     this.#settings = settings
-    this.#outboxNumbers = new Sequence(collections.counters, 'outbox')
-    this.#spawnNumbers = new Sequence(collections.counters, 'spawn')
+    this.#outboxNumbers = new Sequence((count) => this.#reserve('outbox', count))
+    this.#spawnNumbers = new Sequence((count) => this.#reserve('spawn', count))
     this.#end = end
     this.#session = session === undefined ? {} : { session }
   }
@@ -71,6 +71,13 @@ export class MongoBackend implements StoreBackend {
   /** The same inside a caller's transaction. */
   within(session: ClientSession): MongoBackend {
     return new MongoBackend(this.#collections, this.#settings, async () => {}, session)
+  }
+
+  /** Outside of a caller's transaction: numbers that it gives up are gaps, which are allowed. */
+  async #reserve(name: 'outbox' | 'spawn', count: number): Promise<number> {
+    const add = { $inc: { n: Long.fromNumber(count) } }
+    const options = { upsert: true, returnDocument: 'after' } as const
+    return Number((await reading(this.#collections.counters.findOneAndUpdate({ _id: name }, add, options)))?.n)
   }
 
   get #executions() {
