@@ -187,7 +187,7 @@ describe.each(kinds)('a store on %s', (_, open) => {
       targetId: null,
       event: seq % 2500 === 2499 ? good : 'x',
     }))
-    backend.spawns = [0, 1, 2].map((seq) => ({
+    backend.spawns = [0, 1, 2, 3].map((seq) => ({
       seq,
       parentId: 'p',
       childId: 'c',
@@ -201,6 +201,7 @@ describe.each(kinds)('a store on %s', (_, open) => {
     expect((await store.pendingOutbox({ limit: 1, after: 2499 })).map(({ seq }) => seq)).toEqual([4999])
     expect((await store.pendingOutbox()).map(({ seq }) => seq)).toEqual([2499, 4999])
     expect((await store.pendingSpawns({ limit: 2 })).map(({ seq }) => seq)).toEqual([0, 2])
+    expect((await store.pendingSpawns({ limit: 1, after: 0 })).map(({ seq }) => seq)).toEqual([2])
     expect(warnings).toContain('outbox entry 4998 cannot be read: its text is not JSON')
     expect(warnings).toContain('spawn 1 cannot be read: its text is not a JSON object')
     await store.ackOutbox([0, 1])
