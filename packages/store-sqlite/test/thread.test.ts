@@ -66,7 +66,6 @@ describe.each([
 
   test('leaves the outcome of its writes open, and that of its reads not', async () => {
     const { store, worker, db, exited } = await setUp()
-    await store.save(execution('a'))
     // So that no write is done before the thread has ended.
     db.exec('BEGIN IMMEDIATE')
     kill(worker)
