@@ -5,9 +5,13 @@ import { Sequence } from '../src/sequence.js'
 function counter(failures: Error[] = []) {
   const asked: number[] = []
   let last = 0
+  let underWay = false
   const sequence = new Sequence(async (count) => {
+    if (underWay) throw new Error('two requests at once')
+    underWay = true
     asked.push(count)
     await new Promise(setImmediate)
+    underWay = false
     const failure = failures.shift()
     if (failure !== undefined) throw failure
     last += count
