@@ -20,7 +20,7 @@ import { fromSummaryColumn, type SqliteStatements, sqliteStatements } from '@har
 import type { Connection } from './connection.js'
 import { migrateSchema, prepareSchema, type Settings } from './schema.js'
 
-export const capabilitiesOf = (memory: boolean): StoreCapabilities => ({
+const capabilitiesOf = (memory: boolean): StoreCapabilities => ({
   durable: !memory,
   shared: !memory,
   identity: false,
