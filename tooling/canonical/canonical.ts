@@ -15,7 +15,7 @@ import {
 } from '@harel/store-base'
 
 /** The event ids that the shared scenario uses: a store cannot list what it has processed. */
-const EVENTS = [
+export const EVENTS = [
   'ev-root-1',
   'ev-root-2',
   'ev-a-1',
@@ -28,7 +28,8 @@ const EVENTS = [
   'ev-conflict',
 ]
 
-const PREFIXES = ['order-1:', 'm_t%c*[d]?\\', 'fast', 'ün', 'none']
+/** The prefixes, behind the namespace, by which ids are searched. */
+export const PREFIXES = ['order-1:', 'm_t%c*[d]?\\', 'fast', 'ün', 'none']
 
 const wireExecution = (execution: Execution): JsonObject => {
   const { commit_token: _random, ...wire } = JSON.parse(encodeExecution(execution, execution.version, '', 'lossy'))

@@ -1,0 +1,150 @@
+"""Python harel at the other end of a pipe: reads a call per line of stdin, answers each with a line of stdout.
+
+A call is [verb, argument, ...] on the store whose URL and prefix are the arguments of the program. The answer is
+{"value": ...} or {"error": ...}. Steps of a scenario are those of scenario.json.
+"""
+
+import json
+import sys
+
+from harel import testing
+from harel.engine.execution import Execution, Status
+from harel.engine.store import SqliteStore, StoreConflict, TimerOp
+from harel.spec.states import Event
+
+# One row per kind of database: how it is opened, and whether it lists in order.
+STORES = {"sqlite": (lambda url, prefix: SqliteStore(url.removeprefix("sqlite://"), prefix=prefix), True)}
+# The executions that a scenario holds under its names, and the seqs of their last commits.
+held = {}
+seqs = {}
+
+
+def play(store, part):
+    store.trace_max = part["trace_max"]
+    for step in part["steps"]:
+        match step:
+            case {"op": "commit"}:
+                commit(store, step)
+            case {"op": "load", "id": id, "execution": name}:
+                held[name] = store.load(id)
+            case {"op": "ack_outbox", "execution": name, "index": index}:
+                store.ack_outbox(seqs[name][index])
+            case {"op": "ack_first_spawn", "parent": parent}:
+                store.ack_spawn(min(entry.seq for entry in store.pending_spawns() if entry.parent_id == parent))
+            case {"op": "append_trace", "id": id, "trace": trace}:
+                store.append_trace(id, trace)
+            case {"op": "delete_timer", "id": id, "path": path, "fire_at": fire_at}:
+                store.delete_timer(id, path, fire_at)
+            case {"op": "purge", "id": id, "version": version, "purged": purged}:
+                expect(f"the purge of {id}", store.purge(id, version), purged)
+            case _:
+                raise ValueError(f"there is no step {step}")
+
+
+def commit(store, step):
+    name = step["execution"]
+    if "set" in step:
+        before = held[name].model_dump() if name in held else {}
+        held[name] = Execution.model_validate({**before, **step["set"]})
+    timers = step.get("timers", ())
+    conflict = None
+    try:
+        seqs[name] = store.commit(
+            held[name],
+            [(target, Event.model_validate(event)) for target, event in step.get("emits", ())],
+            processed_event_id=step.get("processed"),
+            timers=[TimerOp("cancel", path) if at is None else TimerOp("schedule", path, at) for path, at in timers],
+            spawns=[tuple(spawn) for spawn in step.get("spawns", ())],
+            trace=step.get("trace"),
+        )
+    except StoreConflict as refused:
+        conflict = [refused.expected, refused.found]
+    expect(f"the conflict of {name}", conflict, step.get("conflict"))
+
+
+def expect(what, found, wanted):
+    if found != wanted:
+        raise AssertionError(f"{what} gives {found}, not {wanted}")
+
+
+def summaries(store, cursor=None, **filters):
+    page = store.list_executions(limit=7, cursor=cursor, **filters)
+    yield from page.items
+    if page.next_cursor is not None:
+        yield from summaries(store, page.next_cursor, **filters)
+
+
+def canonical(store, ns, known_events, prefixes):
+    """What `canonical` of @harel-tooling/canonical reads, as Python sees it."""
+
+    def ids(**filters):
+        return sorted(item.id for item in summaries(store, **filters) if item.id.startswith(ns))
+
+    def dump(record):
+        return record.model_dump(mode="json")
+
+    everything = ids()
+    outbox = [entry for entry in store.pending_outbox() if entry.target_id is None or entry.target_id.startswith(ns)]
+    spawns = [entry for entry in store.pending_spawns() if entry.parent_id.startswith(ns)]
+    return {
+        "executions": {id: dump(store.load(id)) for id in everything},
+        "listing": {
+            "all": sorted((dump(s) for s in summaries(store) if s.id.startswith(ns)), key=lambda item: item["id"]),
+            "roots": ids(roots_only=True),
+            "status DONE|CANCELLED": ids(status=[Status.DONE, Status.CANCELLED]),
+            "definition Statuses": ids(definition_id="Statuses"),
+            "RUNNING roots of OrderFlow": ids(status=[Status.RUNNING], roots_only=True, definition_id="OrderFlow"),
+        },
+        "outbox": [
+            {"seq": rank + 1, "target_id": entry.target_id, "event": dump(entry.event)}
+            for rank, entry in enumerate(outbox)
+        ],
+        "spawns": [
+            {"seq": rank + 1, **{key: getattr(entry, key) for key in ("parent_id", "child_id", "root_path", "context")}}
+            for rank, entry in enumerate(spawns)
+        ],
+        "timers": sorted(list(timer) for timer in store.due_timers(1e18) if timer[0].startswith(ns)),
+        "trace": {id: steps for id in everything if (steps := store.read_trace(id))},
+        "processed": {id: [name for name in known_events if store.is_processed(id, name)] for id in everything},
+        "ids_with_prefix": {prefix: sorted(store.ids_with_prefix(ns + prefix)) for prefix in prefixes},
+    }
+
+
+def contracts(store, ns, ordered):
+    testing.assert_listing_contract(store, ordered=ordered, ns=ns + "listing-")
+    testing.assert_purge_contract(store, ns=ns + "purge-")
+    testing.assert_outbox_contract(store, ns=ns + "outbox-")
+
+
+def add(store, id, by):
+    """Loads an execution, counts in its context who has added to it, and commits; False when somebody was faster."""
+    execution = store.load(id)
+    execution.context[by] = execution.context.get(by, 0) + 1
+    event = Event(id=f"{id}:{execution.version + 1}", kind="Added")
+    try:
+        store.commit(execution, [(id, event)], processed_event_id=event.id)
+        return True
+    except StoreConflict:
+        return False
+
+
+def main(url, prefix):
+    open_store, ordered = STORES[url.split(":")[0].split("+")[0]]
+    store = open_store(url, prefix)
+    verbs = {
+        "play": lambda part: play(store, part),
+        "canonical": lambda *arguments: canonical(store, *arguments),
+        "contracts": lambda ns: contracts(store, ns, ordered),
+        "add": lambda *arguments: add(store, *arguments),
+    }
+    for line in sys.stdin:
+        verb, *arguments = json.loads(line)
+        try:
+            answer = {"value": verbs[verb](*arguments)}
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+    store.close()
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,107 @@
+import { type ExecutionStore, newEvent, newExecution, StoreConflict } from '@harel/store-base'
+import { canonical } from '@harel-tooling/canonical'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { backends } from '../src/backends.js'
+import { PythonStore } from '../src/python.js'
+import { expected, play, scenario } from '../src/scenario.js'
+
+const NS = 'chk-'
+const ranks = { ranks: true }
+
+/** As `add` of `driver.py`. */
+async function add(store: ExecutionStore, id: string, by: string): Promise<boolean> {
+  const held = await store.load(id)
+  if (held === undefined) return expect.unreachable(id)
+  held.context[by] = Number(held.context[by] ?? 0) + 1
+  const event = newEvent({ id: `${id}:${held.version + 1}`, kind: 'Added' })
+  try {
+    await store.commit(held, { emits: [{ targetId: id, event }], processedEventId: event.id })
+    return true
+  } catch (error) {
+    if (error instanceof StoreConflict) return false
+    throw error
+  }
+}
+
+describe.each(backends)('on $name', ({ make }) => {
+  const setUp = async (prefix = 'harel') => {
+    const database = await make()
+    onTestFinished(() => database[Symbol.asyncDispose]())
+    return {
+      open: (options: { traceMax?: number } = {}) => database.open({ prefix, ...options }),
+      startPython: () => new PythonStore(database.url, prefix),
+    }
+  }
+
+  test.each(['harel', 'other'])('Python reads exactly what we have written (prefix %s)', async (prefix) => {
+    const { open, startPython } = await setUp(prefix)
+    await play(scenario, open)
+    await using python = startPython()
+    expect(await python.canonical(NS)).toEqual(expected)
+    await using store = await open()
+    expect(await canonical(store, NS, ranks)).toEqual(expected)
+  })
+
+  test.each(['harel', 'other'])('we read exactly what Python has written (prefix %s)', async (prefix) => {
+    const { open, startPython } = await setUp(prefix)
+    await using python = startPython()
+    await python.play(scenario)
+    await using store = await open()
+    expect(await canonical(store, NS, ranks)).toEqual(expected)
+    expect(await python.canonical(NS)).toEqual(expected)
+  })
+
+  test("Python's contracts hold on a database of ours that is in use", async () => {
+    const { open, startPython } = await setUp()
+    await play(scenario, open)
+    await using python = startPython()
+    await python.contracts('py-')
+    await using store = await open()
+    expect(await canonical(store, NS, ranks)).toEqual(expected)
+  })
+
+  test('every execution that one side has written, the other goes on with', async () => {
+    const { open, startPython } = await setUp()
+    await play(scenario, open)
+    await using python = startPython()
+    await using store = await open()
+    for (const id of await store.idsWithPrefix(NS)) {
+      const before = await store.load(id)
+      expect(await python.add(id, 'python')).toBe(true)
+      expect(await add(store, id, 'us')).toBe(true)
+      expect(await python.add(id, 'python')).toBe(true)
+      expect(await store.load(id)).toEqual({
+        ...before,
+        version: (before?.version ?? 0) + 3,
+        context: { ...before?.context, python: 2, us: 1 },
+      })
+    }
+  })
+
+  test('500 commits of both at once on the same executions lose no update', async () => {
+    const { open, startPython } = await setUp()
+    const ids = ['a', 'b', 'c']
+    await using store = await open()
+    await using python = startPython()
+    for (const id of ids) await store.save(newExecution({ id, definitionId: 'd' }))
+    const repeat = async (addTo: (id: string) => Promise<boolean>) => {
+      for (let done = 0, n = 0; done < 250; n++) if (await addTo(ids[n % ids.length] ?? '')) done++
+    }
+    await Promise.all([repeat((id) => add(store, id, 'us')), repeat((id) => python.add(id, 'python'))])
+
+    const counted = { us: 0, python: 0 }
+    const queued = await store.pendingOutbox()
+    for (const id of ids) {
+      const { version = 0, context } = (await store.load(id)) ?? {}
+      const [us, byPython] = [Number(context?.us), Number(context?.python)]
+      expect(us + byPython).toBe(version - 1)
+      counted.us += us
+      counted.python += byPython
+      // One event and one mark for each commit, whoever made it, in the order of the versions.
+      const events = Array.from({ length: version - 1 }, (_, n) => `${id}:${n + 2}`)
+      expect(queued.filter(({ targetId }) => targetId === id).map(({ event }) => event.id)).toEqual(events)
+      for (const event of events) expect(await store.isProcessed(id, event)).toBe(true)
+    }
+    expect(counted).toEqual({ us: 250, python: 250 })
+  })
+})
