@@ -3,6 +3,7 @@ import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileS
 import { join } from 'node:path'
 import * as base from '@harel/store-base'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { QueuesAndLists } from './fixtures/queues-and-lists.js'
 
 const root = join(import.meta.dirname, '..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
@@ -28,6 +29,11 @@ describe('the README', { timeout: 120_000 }, () => {
     const tsc = join(root, '../../node_modules/typescript/bin/tsc')
     const { status, stdout } = spawnSync(process.execPath, [tsc, '--project', folder], { encoding: 'utf8' })
     expect({ status, stdout }).toEqual({ status: 0, stdout: '' })
+  })
+
+  test('shows every method that it does not leave out as shown elsewhere', () => {
+    const shown: Exclude<keyof base.StoreBackend, keyof QueuesAndLists>[] = ['load', 'commit']
+    for (const method of shown) expect(snippet).toContain(`async ${method}(`)
   })
 
   test('shows a store that commits and conflicts', async () => {
