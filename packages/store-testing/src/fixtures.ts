@@ -107,6 +107,19 @@ export const spawnsOf = async (store: ExecutionStore, ns: string): Promise<Spawn
 export const timersOf = async (store: ExecutionStore, ns: string, now = FAR): Promise<DueTimer[]> =>
   (await store.dueTimers(now)).filter(({ executionId }) => executionId.startsWith(ns))
 
+/** More entries than any queue or listing should have here: a sweep that yields more goes round in circles. */
+const MOST_ENTRIES = 100_000
+
+/** The entries of a sweep. */
+export async function all<Entry>(sweep: AsyncIterable<Entry>): Promise<Entry[]> {
+  const entries: Entry[] = []
+  for await (const entry of sweep) {
+    entries.push(entry)
+    assert(entries.length <= MOST_ENTRIES, `the sweep does not end within ${MOST_ENTRIES} entries`)
+  }
+  return entries
+}
+
 /** More pages than any check needs: a listing that goes on longer never ends. */
 const MOST_PAGES = 999
 

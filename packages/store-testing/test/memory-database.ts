@@ -8,6 +8,7 @@ import {
   type DefinitionRow,
   type DueTimer,
   type ExecutionStore,
+  keepVersions,
   listingPage,
   matches,
   Names,
@@ -34,11 +35,16 @@ export const capabilities: StoreCapabilities = {
   maxExecutionBytes: 16 * 1024 * 1024,
   dedupe: 'forever',
   atomicPurge: true,
-  transactions: false,
+  transactions: true,
 }
 
 /** The rows of one prefix. */
 export class Tables {
+  /** What a transaction works on, and what takes the place of the rows when it ends. */
+  static copyOf(tables: Tables): Tables {
+    return structuredClone({ ...tables })
+  }
+
   readonly executions = new Map<string, { data: string; summary: SummaryRow }>()
   readonly marks = new Map<string, Set<string>>()
   readonly timers = new Map<string, Map<string, number>>()
@@ -255,6 +261,10 @@ function summaryOf(id: string, version: number, data: string): SummaryRow {
 const countOf = (groups: ReadonlyMap<string, { size?: number; length?: number }>): number =>
   [...groups.values()].reduce((sum, group) => sum + (group.size ?? group.length ?? 0), 0)
 
+export type Transaction = <T>(work: (store: ExecutionStore, tables: Tables) => Promise<T>) => Promise<T>
+
+export type TransactionalStore = ExecutionStore & { transaction?: Transaction }
+
 /** A database in memory that any number of handles share. */
 export class MemoryDatabase {
   readonly #tables = new Map<string, Tables>()
@@ -272,10 +282,30 @@ export class MemoryDatabase {
     return tables
   }
 
-  open = ({ prefix, traceMax = 200, ...options }: OpenOptions): ExecutionStore => {
-    const backend = new MemoryBackend(this.tables(Names(prefix).prefix), traceMax, this.#given)
-    this.#breakBackend(backend)
-    return new CheckedStore(remote(backend), options)
+  open = ({ prefix, traceMax = 200, ...options }: OpenOptions): TransactionalStore => {
+    const tables = this.tables(Names(prefix).prefix)
+    const on = (own: Tables) => {
+      const backend = new MemoryBackend(own, traceMax, this.#given)
+      this.#breakBackend(backend)
+      return new CheckedStore(remote(backend), options)
+    }
+    /** For one at a time: what others write meanwhile is lost. */
+    const transaction: Transaction = async (work) => {
+      const own = Tables.copyOf(tables)
+      const { store, restoreVersions } = keepVersions<ExecutionStore>(on(own))
+      try {
+        const result = await work(store, own)
+        Object.assign(tables, own)
+        return result
+      } catch (error) {
+        restoreVersions()
+        throw error
+      } finally {
+        await store.close()
+      }
+    }
+    const store = on(tables)
+    return this.#given.transactions ? Object.assign(store, { transaction }) : store
   }
 
   probes = (prefix: string): Probes => {

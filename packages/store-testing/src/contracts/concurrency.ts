@@ -12,9 +12,12 @@ async function handlesOf({
   return [store, (capabilities.shared ? await open?.() : undefined) ?? store]
 }
 
+/** Far more races than twelve writers lose. */
+const MOST_CONFLICTS = 200
+
 /** Loads, adds one to a counter and commits, until that succeeds. Returns how often it conflicted. */
 async function increment(store: ExecutionStore, ns: string, event: string): Promise<number> {
-  for (let conflicts = 0; ; conflicts++) {
+  for (let conflicts = 0; conflicts < MOST_CONFLICTS; conflicts++) {
     const held = await loaded(store, `${ns}e`)
     held.context = { n: Number(held.context.n) + 1 }
     try {
@@ -32,6 +35,7 @@ async function increment(store: ExecutionStore, ns: string, event: string): Prom
       if (error.found !== null) assert(error.found > held.version, 'the version found is not newer than the one held')
     }
   }
+  assert.fail(`a commit has lost ${MOST_CONFLICTS} races`)
 }
 
 export const concurrencyContract: Contract = {

@@ -56,16 +56,14 @@ export const dedupeContract: Contract = {
       },
     },
     {
-      title: 'event ids that differ in case, form or blanks are different, and so is how ids are split',
+      title: 'event ids that differ in case, in form or in blanks are different',
       async run({ store, ns }) {
-        const marked = ['abc', '\u00e9', '1e3', 'b:c', 'İ', '😀'].map((id) => ns + id)
-        const alike = ['ABC', 'abc ', ' abc', 'e\u0301', '1000', 'c', 'i', '\ud83d\ude01'].map((id) => ns + id)
+        const marked = ['abc', '\u00e9', '1e3', 'İ', '😀'].map((id) => ns + id)
+        const alike = ['ABC', 'abc ', ' abc', 'e\u0301', '1000', 'i', '\ud83d\ude01'].map((id) => ns + id)
         const held = execution(ns, 'a')
         for (const processedEventId of marked) await store.commit(held, { processedEventId })
-        await stored(store, ns, 'a:b')
         for (const id of marked) assert.equal(await store.isProcessed(held.id, id), true, id)
         for (const id of alike) assert.equal(await store.isProcessed(held.id, id), false, id)
-        assert.equal(await store.isProcessed(`${held.id}:b`, `${ns}c`), false)
       },
     },
     {
@@ -103,10 +101,15 @@ export const dedupeContract: Contract = {
         const held = await stored(store, ns)
         for (let n = 1; n <= 20; n++) {
           const processedEventId = `${ns}ev${n}`
+          const look = () => store.loadForEvent(held.id, processedEventId)
+          // Some looks are under way when the commit comes, some come after it.
+          const looks = [look(), look()]
           const commit = store.commit({ ...structuredClone(held), processedEvents: n }, { processedEventId })
-          const { execution, processed } = await store.loadForEvent(held.id, processedEventId)
-          const effect = structuredClone(execution)?.processedEvents === n
-          assert(!effect || processed, 'the effect of an event is there, but not its mark')
+          looks.push(look(), look())
+          for (const { execution, processed } of await Promise.all(looks)) {
+            const effect = execution?.processedEvents === n
+            assert(!effect || processed, 'the effect of an event is there, but not its mark')
+          }
           await commit
           held.version = (await loaded(store, held.id)).version
         }

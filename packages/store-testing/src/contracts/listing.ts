@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Execution, type ExecutionStore, executions, type ListQuery, type Status } from '@harel/store-base'
 import { assertionOf, type Check, type Contract } from '../contract.js'
-import { byBytes, execution, listed, loaded, pagesOf, stored } from '../fixtures.js'
+import { all, byBytes, execution, listed, loaded, pagesOf, stored } from '../fixtures.js'
 
 const SEEDS: readonly [name: string, definition: string, status: Status, parent?: string][] = [
   ['e00', 'd1', 'RUNNING'],
@@ -210,10 +210,9 @@ export const listingContract: Contract = {
       title: 'without filters everything is listed',
       async run({ store, ns }) {
         await seed(store, ns)
-        const found: string[] = []
-        for await (const { id } of executions(store, { limit: 1000 })) if (id.startsWith(ns)) found.push(id)
+        const found = (await all(executions(store, { limit: 1000 }))).map(({ id }) => id)
         assert.deepEqual(
-          found.sort(),
+          found.filter((id) => id.startsWith(ns)).sort(),
           SEEDS.map(([name]) => ns + name),
         )
       },

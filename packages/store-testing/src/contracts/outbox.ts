@@ -146,7 +146,7 @@ export const outboxContract: Contract = {
         const swept: number[] = []
         for await (const { seq, event } of outbox(store, 5)) {
           if (!event.id.startsWith(ns)) continue
-          swept.push(seq)
+          assert(swept.push(seq) <= 12, 'the sweep goes round in circles')
           await store.ackOutbox(seq)
         }
         assert.deepEqual(swept, seqs)

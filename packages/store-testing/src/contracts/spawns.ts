@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Spawn, type SpawnEntry, spawns } from '@harel/store-base'
 import { assertionOf, type Contract } from '../contract.js'
-import { assertAscending, everything, execution, spawnsOf, stored } from '../fixtures.js'
+import { all, assertAscending, everything, execution, spawnsOf, stored } from '../fixtures.js'
 
 const spawn = (ns: string, name: string, fields: Partial<Spawn> = {}): Spawn => ({
   childId: ns + name,
@@ -120,11 +120,12 @@ export const spawnContract: Contract = {
         for (const limit of [1, 5, 23, 1000]) {
           const page = await store.pendingSpawns({ limit })
           assert(page.length <= limit, `a page of ${limit} holds ${page.length} entries`)
-          const swept: string[] = []
-          for await (const { parentId, childId } of spawns(store, limit)) {
-            if (parentId.startsWith(ns)) swept.push(childId.slice(ns.length))
-          }
-          assert.deepEqual(swept, names, `in pages of ${limit}`)
+          const own = (await all(spawns(store, limit))).filter(({ parentId }) => parentId.startsWith(ns))
+          assert.deepEqual(
+            own.map(({ childId }) => childId.slice(ns.length)),
+            names,
+            `in pages of ${limit}`,
+          )
         }
       },
     },

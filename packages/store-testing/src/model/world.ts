@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict'
 import {
   type CommitChanges,
-  type DueTimer,
   type Execution,
   type ExecutionStore,
-  type ExecutionSummary,
-  executions,
   type ListQuery,
   type SpawnEntry,
   StoreConflict,
   timers,
 } from '@harel/store-base'
-import { assertAscending, byBytes, FAR } from '../fixtures.js'
+import { all, assertAscending, byBytes, FAR, pagesOf } from '../fixtures.js'
 import type { Reference } from './reference.js'
 
 /** The store of one random sequence, and the copies of executions that somebody still holds. */
@@ -77,6 +74,7 @@ async function sweep<Entry extends { seq: number }>(
 ): Promise<Entry[]> {
   const page = await read(after === undefined ? { limit } : { limit, after })
   const last = page.at(-1)
+  assert(last === undefined || last.seq > (after ?? -1), 'the sweep goes round in circles')
   return last === undefined || page.length < limit ? page : [...page, ...(await sweep(read, limit, last.seq))]
 }
 
@@ -111,14 +109,12 @@ export async function assertSpawns(model: Reference, { ns }: World, store: Execu
 }
 
 export async function assertTimers(model: Reference, { ns }: World, store: ExecutionStore, now: number, limit: number) {
-  const found: DueTimer[] = []
-  for await (const timer of timers(store, now, limit)) if (timer.executionId.startsWith(ns)) found.push(timer)
+  const found = (await all(timers(store, now, limit))).filter(({ executionId }) => executionId.startsWith(ns))
   assert.deepEqual(found, model.dueTimers(now))
 }
 
 export async function assertListing(model: Reference, store: ExecutionStore, query: ListQuery) {
-  const found: ExecutionSummary[] = []
-  for await (const summary of executions(store, query)) found.push(summary)
+  const found = (await pagesOf(store, query)).flat()
   if (!store.capabilities.ordered) found.sort((a, b) => byBytes(a.id, b.id))
   assert.deepEqual(found, model.list(query))
 }
