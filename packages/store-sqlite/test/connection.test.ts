@@ -199,6 +199,12 @@ describe.each(twins)('$name', ({ open }) => {
     expect(await other.load('a')).toBeUndefined()
   })
 
+  test('keeps every step of a trace with traceMax: 0', async () => {
+    await using store = await open(':memory:', { traceMax: 0 })
+    for (let n = 0; n < 250; n++) await store.appendTrace('a', { n })
+    expect(await store.readTrace('a')).toHaveLength(250)
+  })
+
   test.each([
     ['an empty path', ''],
     ['a path with NUL', 'a\0b'],

@@ -1,6 +1,6 @@
 import type { Worker } from 'node:worker_threads'
 import { type Execution, type PreparedCommit, StoreConflict, StoreUnavailable } from '@harel/store-base'
-import { type AsyncSqliteStore, SqliteStore } from '@harel/store-sqlite'
+import { AsyncSqliteStore, SqliteStore } from '@harel/store-sqlite'
 import type { Database } from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { connect, everything, execution, freshFile, openWithWorker, poison, rows } from './helpers.js'
@@ -169,6 +169,23 @@ describe('a commit that the database refuses', () => {
     store.commit(execution('small'), everything('small'))
     expect(Object.values(rows(db))).toEqual([1, 1, 1, 1, 1, 1])
   })
+})
+
+test('commits that wait for a lock together give up together, and can be made again', async () => {
+  const path = freshFile()
+  await using store = await AsyncSqliteStore.open(path, { lockTimeout: 150 })
+  const other = connect(path)
+  other.exec('BEGIN IMMEDIATE')
+  const held = many(16)
+  const begin = performance.now()
+  const outcomes = await Promise.allSettled(held.map((each) => store.commit(each)))
+  // One by one they would have waited for seconds.
+  expect(performance.now() - begin).toBeLessThan(1000)
+  for (const outcome of outcomes)
+    expect(outcome).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', retryable: true } })
+  other.exec('ROLLBACK')
+  await Promise.all(held.map((each) => store.commit(each)))
+  expect(versions(held)).toEqual(Array(16).fill(1))
 })
 
 test('close writes what was committed before it', async () => {
