@@ -22,9 +22,8 @@ function runAll(): void {
   tasks.clear()
 }
 
-// Whoever else listens to a signal (a test runner) decides what it means; if that is the end, 'exit' follows.
+// Whoever else listens gets the signal again: some end the process only when nobody but they listens.
 function onSignal(signal: NodeJS.Signals): void {
-  if (process.listenerCount(signal) > 1) return
   runAll()
   unlisten()
   process.kill(process.pid, signal)

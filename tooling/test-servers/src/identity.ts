@@ -50,6 +50,12 @@ export async function untilGone(ids: readonly string[]): Promise<void> {
   while (ids.some(isAlive)) await delay(10)
 }
 
+/** `untilGone` for where nothing can be awaited: this thread stands still. */
+export function waitUntilGone(id: string, timeoutMs: number): void {
+  const tick = new Int32Array(new SharedArrayBuffer(4))
+  for (const begin = Date.now(); isAlive(id) && Date.now() - begin < timeoutMs; ) Atomics.wait(tick, 0, 0, 10)
+}
+
 function readAll(): Facts[] {
   if (!hasProc) return fromPs('-A')
   return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? (fromProc(Number(name)) ?? []) : []))

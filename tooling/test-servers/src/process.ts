@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { familyOf, identity, kill, untilGone } from './identity.ts'
+import { familyOf, identity, kill, untilGone, waitUntilGone } from './identity.ts'
 import { recordProcess } from './leftovers.ts'
 import type { TestNode } from './server.ts'
 
@@ -83,9 +83,13 @@ export class ServerProcess implements TestNode {
     await this.start(TAKEOVER_MS)
   }
 
-  /** For the exit of this process, where nothing can be awaited. */
-  killNow(): void {
-    kill(familyOf(this.#id))
+  /** `discard` for the exit of this process, where nothing can be awaited. */
+  discardNow(): void {
+    const family = familyOf(this.#id)
+    if (family.length === 0) return
+    this.#child?.kill(this.#program.discardSignal ?? 'SIGKILL')
+    waitUntilGone(this.#id, HALT_MS)
+    kill(family)
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {

@@ -14,7 +14,7 @@ export class Run {
   constructor(kind: string) {
     this.folder = newFolder(kind)
     this.#forget = atExit(() => {
-      for (const process of this.#processes) process.killNow()
+      for (const process of this.#processes) process.discardNow()
       this.#giveBack()
     })
   }

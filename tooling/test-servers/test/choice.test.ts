@@ -55,6 +55,7 @@ test('a server or an image that the environment names is not silently replaced',
 
 test('without any server a run is told the reason, and fails where CI=true', async () => {
   vi.stubEnv('DOCKER_HOST', nowhere)
+  vi.stubEnv('HAREL_TEST_REDIS_IMAGE', '')
   vi.stubEnv('PATH', folder)
   vi.stubEnv('HAREL_TEST_SERVERS_HOME', join(folder, 'empty'))
   vi.resetModules()

@@ -1,19 +1,11 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startServer } from '../src/index.ts'
+import { startElsewhere } from './elsewhere.ts'
 import { redis } from './probes.ts'
 import { expectToSurvive } from './survives.ts'
 
 // Runs only where a container engine answers.
-
-async function start(end: string) {
-  const program = join(import.meta.dirname, 'starter.ts')
-  const child = spawn(process.execPath, [program, end], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const [line] = await once(child.stdout, 'data')
-  return { child, url: JSON.parse(String(line)).url as string }
-}
 
 test('a server in a container keeps its port and its data through SIGKILL, and is gone after its stop', async () => {
   const server = await startServer('redis', { own: true })
@@ -21,14 +13,14 @@ test('a server in a container keeps its port and its data through SIGKILL, and i
   await expectToSurvive(server, redis)
 })
 
-test.for(['exit', 'throw', 'finish'])('a container ends with its process (%s)', async (end) => {
-  const { child, url } = await start(end)
+test.for(['exit', 'throw', 'finish'] as const)('a container ends with its process (%s)', async (end) => {
+  const { child, url } = await startElsewhere(end)
   if (child.exitCode === null) await once(child, 'exit')
   await expect.poll(() => redis.read(url).catch(() => 'gone'), { timeout: 10_000 }).toBe('gone')
 })
 
 test('the container of a killed process is removed by the next start; that of a living one is not', async () => {
-  const [killed, living] = await Promise.all([start('wait'), start('wait')])
+  const [killed, living] = await Promise.all([startElsewhere('wait'), startElsewhere('wait')])
   await redis.write(living.url)
   killed.child.kill('SIGKILL')
   await once(killed.child, 'exit')
