@@ -1,5 +1,5 @@
 import { InvalidArgument, Names, type OnWarning, SchemaMissing, type StoreOptions } from '@harel/store-base'
-import { missingFrom, type SchemaObject, sqliteSummaryFill, storeSchema } from '@harel/store-base/sql'
+import { missingFromSqlite, type SchemaObject, sqliteSummaryFill } from '@harel/store-base/sql'
 import type { Connection } from './connection.js'
 
 export interface SqliteOptions extends StoreOptions {
@@ -43,29 +43,19 @@ const FILL = 1000
 const quote = (name: string): string => `"${name}"`
 
 function missing(connection: Connection, prefix: string): SchemaObject[] {
-  const { executions } = Names(prefix)
   const objects = connection.all<{ type: string; name: string }>({
     sql: 'SELECT type, name FROM sqlite_master',
     params: [],
   })
   const columns = connection.all<{ name: string }>({
     sql: 'SELECT name FROM pragma_table_info(?)',
-    params: [executions],
+    params: [Names(prefix).executions],
   })
-  const named = new Set(columns.map(({ name }) => name))
-  const tables = new Map<string, Set<string>>()
-  const others = new Set<string>()
-  for (const { type, name } of objects) {
-    if (type !== 'table') others.add(name.toLowerCase())
-    else if (name.toLowerCase() === executions.toLowerCase()) {
-      if (name !== executions) {
-        const allowed = `another one: SQLite does not tell it from that of ${name}, which exists`
-        throw new InvalidArgument('prefix', prefix, allowed)
-      }
-      tables.set(name.toLowerCase(), named)
-    } else tables.set(name.toLowerCase(), new Set())
-  }
-  return missingFrom(storeSchema('sqlite', prefix), { tables, others })
+  return missingFromSqlite(
+    prefix,
+    objects,
+    columns.map(({ name }) => name),
+  )
 }
 
 const isLarge = (connection: Connection, table: string): boolean =>
