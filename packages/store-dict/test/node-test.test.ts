@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 const run = promisify(execFile)
 
 test('the contracts run under node:test too, and show what they skip', { timeout: 60_000 }, async () => {
-  const program = fileURLToPath(new URL('programs/contracts.mjs', import.meta.url))
+  const program = fileURLToPath(new URL('programs/contracts.ts', import.meta.url))
   const { stdout } = await run(process.execPath, ['--test', '--test-reporter=tap', program], { maxBuffer: 1 << 25 })
   const count = (what: string) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(stdout)?.[1])
   expect(count('pass')).toBeGreaterThan(200)
