@@ -1,19 +1,20 @@
 import { type ExecFileOptions, execFile } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { isAlive, self } from './identity.ts'
-import { base } from './leftovers.ts'
+
+const NAME = 'harel-test-servers'
 
 /** Where servers are kept once they are installed. Removing it costs the next run an installation, nothing else. */
-export const home: string =
-  process.env.HAREL_TEST_SERVERS_HOME ??
-  join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'harel-test-servers')
+export const home: string = resolve(
+  process.env.HAREL_TEST_SERVERS_HOME ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), NAME),
+)
 
-/** A second cache, for what another user has to enter. */
-export const openHome: string = join(base, 'programs')
+/** Root's second cache, for what another user has to enter. */
+export const openHome: string = join('/var/cache', NAME)
 
 /**
  * The folder `name` in the cache, filled by `fill` if it is not there yet. It appears complete or not at all. One process

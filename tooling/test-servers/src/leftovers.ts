@@ -15,7 +15,7 @@ import { familyOf, isAlive, kill, self, untilGone } from './identity.ts'
 
 // What runs on this machine leaves here: a folder for each server and a link for each port, both named by their owner,
 // so that a later run can tell what a dead one has left and runs beside each other never meet.
-export const base: string = join(tmpdir(), `harel-test-servers-${process.getuid?.() ?? 0}`)
+const base = join(tmpdir(), `harel-test-servers-${process.getuid?.() ?? 0}`)
 const ports = join(base, 'ports')
 
 export function newFolder(kind: string): string {
