@@ -20,7 +20,7 @@ export interface Subject {
   readonly wire: Wire
 }
 
-const TOKEN = '0123456789abcdef0123456789abcdef'
+const TOKEN = '01234567-89ab-4cde-8f01-23456789abcd'
 
 /** An execution with a payload of so many bytes, last stored at `version`. */
 export function subject(fields: Partial<Execution> & { id: string }, bytes: number, version = 0): Subject {
