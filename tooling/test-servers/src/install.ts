@@ -1,9 +1,10 @@
 import { type ExecFileOptions, execFile } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { claim, ownerOf } from './claim.ts'
 import { isAlive, self } from './identity.ts'
 
 const NAME = 'harel-test-servers'
@@ -98,26 +99,13 @@ export async function execute(
   }
 }
 
-// A lock is a link to the name of its owner: made in one step, never half written. A dead owner's is taken over; two
-// that take it over at once both install, which `installed` allows.
+// A dead owner's lock is taken over. Two that take it over at once both install, which `installed` allows.
 export async function lock(path: string): Promise<() => void> {
-  for (;;) {
-    try {
-      symlinkSync(self, path)
-      return () => rmSync(path, { force: true })
-    } catch {
-      if (isAlive(ownerOf(path))) await delay(200)
-      else rmSync(path, { force: true })
-    }
+  while (!claim(path)) {
+    if (isAlive(ownerOf(path))) await delay(200)
+    else rmSync(path, { force: true })
   }
-}
-
-function ownerOf(path: string): string {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return ''
-  }
+  return () => rmSync(path, { force: true })
 }
 
 function removeHalfFinished(cache: string, name: string): void {

@@ -1,16 +1,8 @@
-import {
-  appendFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs'
+import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { claim, ownerOf } from './claim.ts'
 import { familyOf, isAlive, kill, self, untilGone } from './identity.ts'
 
 // What runs on this machine leaves here: a folder for each server and a link for each port, both named by their owner,
@@ -58,11 +50,7 @@ export async function claimPort(): Promise<number> {
   for (;;) {
     // Redis Cluster listens on the port 10,000 above as well.
     const port = 15_000 + Math.floor(Math.random() * 7_000)
-    try {
-      symlinkSync(self, join(ports, String(port)))
-    } catch {
-      continue
-    }
+    if (!claim(join(ports, String(port)))) continue
     if ((await isFree(port)) && (await isFree(port + 10_000))) return port
     releasePort(port)
   }
@@ -93,13 +81,5 @@ function list(folder: string): string[] {
     return readdirSync(folder)
   } catch {
     return []
-  }
-}
-
-function ownerOf(link: string): string {
-  try {
-    return readlinkSync(link)
-  } catch {
-    return ''
   }
 }
