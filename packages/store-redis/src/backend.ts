@@ -2,38 +2,30 @@ import {
   type CheckedListQuery,
   type CheckedQueuePage,
   type CheckedTimerPage,
+  CommitTooLarge,
+  CorruptRecord,
   type DefinitionRow,
   type DueTimer,
   InvalidArgument,
-  listingPage,
-  matches,
+  newId,
   type OutboxRow,
+  OutcomeUnknown,
   type PreparedCommit,
-  prefixEnd,
   type SpawnRow,
   type StoreBackend,
   type StoreCapabilities,
-  type SummaryRow,
   type SummaryRows,
   type TraceRow,
   type Verdict,
 } from '@harel/store-base'
-import { type Client, reading, runScript, toStoreError } from './client.js'
-import { Keys, timerMember, toTimers } from './keys.js'
-import type { Settings } from './options.js'
+import type { Connection } from './client.js'
+import { beginsWith, type Keys, timerMember } from './keys.js'
+import { Listing, type Reindexed } from './listing.js'
 import { Queue } from './queue.js'
-import {
-  fromEmit,
-  fromSpawn,
-  fromSummary,
-  summaryOfPayload,
-  toOutboxRow,
-  toSpawnRow,
-  toSummaryRow,
-  toTraceRow,
-  versionOf,
-} from './rows.js'
-import { ADD_TRACE, COMMIT, DELETE_TIMER, PURGE, TIMERS_AFTER } from './scripts.js'
+import { beginnings, fromEmit, fromSpawn, toOutboxRow, toSpawnRow, toTimers, toTraceRow, versionOf } from './rows.js'
+import { ADD_TRACE, CHANGED, COMMIT, DELETE_TIMER, DUE_TIMERS, HEAD_BYTES, PURGE } from './scripts.js'
+
+const MEBIBYTE = 1024 * 1024
 
 export const capabilities: StoreCapabilities = {
   durable: true,
@@ -41,255 +33,222 @@ export const capabilities: StoreCapabilities = {
   identity: false,
   ordered: true,
   paging: 'key',
-  maxCommitWrites: Number.POSITIVE_INFINITY,
-  // The server's own limit of a string (proto-max-bulk-len).
-  maxExecutionBytes: 512 * 1024 * 1024,
+  // A request may have a million arguments, and none of these needs more than two.
+  maxCommitWrites: 500_000,
+  // The driver makes one string of a request, and Node's strings end at 512 Mi characters.
+  maxExecutionBytes: 256 * MEBIBYTE,
   dedupe: 'forever',
   atomicPurge: true,
   transactions: false,
 }
 
-/** Ids looked at together while a listing searches. */
-const SEARCHED = 500
-
-/** What an expected failure of one command in a pipeline is. */
-function replies<T>(results: [error: Error | null, result: unknown][] | null): T[] {
-  return (results ?? []).map(([error, result]) => {
-    if (error !== null) throw toStoreError(error, false)
-    return result as T
-  })
-}
-
 /** The protocol on Redis. */
 export class RedisBackend implements StoreBackend {
   readonly capabilities = capabilities
-  readonly #client: Client
+  readonly #connection: Connection
   readonly #keys: Keys
   readonly #traceMax: number
   readonly #outbox: Queue
   readonly #spawns: Queue
+  readonly #listing: Listing
   readonly #end: () => Promise<void>
 
   /** @param end called by `close` */
-  constructor(client: Client, settings: Settings, end: () => Promise<void>) {
-    this.#client = client
-    this.#keys = new Keys(settings)
-    this.#traceMax = settings.traceMax
-    this.#outbox = new Queue(client, this.#keys.outbox, this.#keys.outboxCounter)
-    this.#spawns = new Queue(client, this.#keys.spawns, this.#keys.spawnCounter)
+  constructor(connection: Connection, keys: Keys, traceMax: number, end: () => Promise<void>) {
+    this.#connection = connection
+    this.#keys = keys
+    this.#traceMax = traceMax
+    this.#outbox = new Queue(connection, keys.outbox, keys.outboxCounter)
+    this.#spawns = new Queue(connection, keys.spawns, keys.spawnCounter)
+    this.#listing = new Listing(connection, keys)
     this.#end = end
   }
 
   async load(id: string): Promise<string | undefined> {
-    return (await reading(this.#client.get(this.#keys.execution(id)))) ?? undefined
+    return (await this.#connection.read((client) => client.get(this.#keys.execution(id)))) ?? undefined
   }
 
   /** The state first and the mark second: the mark is never the older one. */
   async loadForEvent(id: string, eventId: string): Promise<{ data: string | undefined; processed: boolean }> {
-    const { execution, processed } = { execution: this.#keys.execution(id), processed: this.#keys.processed(id) }
-    const results = await reading(this.#client.pipeline().get(execution).sismember(processed, eventId).exec())
-    const [data, mark] = replies<string | number | null>(results)
-    return { data: typeof data === 'string' ? data : undefined, processed: mark === 1 }
+    const keys = this.#keys
+    const [data, mark] = await this.#connection.readAll((pipeline) =>
+      pipeline.get(keys.execution(id)).sismember(keys.processed(id), eventId),
+    )
+    return { data: typeof data === 'string' ? data : undefined, processed: Number(mark) === 1 }
   }
 
   async commit(commit: PreparedCommit): Promise<Verdict> {
-    const { id, emits, spawns, timers, trace } = commit
-    if (trace !== undefined) checkTraceId(id)
+    checkSize(commit)
+    const { id, data, expected, processedEventId: event = '', emits, spawns, timers, trace = '' } = commit
+    if (trace !== '') checkTraceId(id)
     const keys = this.#keys
-    const reply = (await runScript(
-      this.#client,
-      COMMIT,
-      [
-        ...[keys.execution(id), keys.processed(id), keys.outbox, keys.outboxCounter, keys.spawns, keys.spawnCounter],
-        ...[keys.timers, keys.trace(id), keys.traceCounter(id), keys.ids, keys.summaries, keys.timerPaths(id)],
-      ],
-      [
-        ...[id, commit.data, String(commit.expected), fromSummary(commit), commit.processedEventId ?? ''],
-        ...[this.#traceMax, trace ?? '', emits.length, spawns.length, timers.length],
-        ...emits.map(fromEmit),
-        ...spawns.map((spawn) => fromSpawn(id, spawn)),
-        ...timers.flatMap((op) => [op.path, op.action === 'schedule' ? String(op.fireAt) : '']),
-      ],
-    )) as [applied: number, detail: string | number]
-    const [applied, detail] = reply
-    if (applied === 0) return { applied: false, found: detail === '' ? null : Number(detail) }
-    return { applied: true, seqs: emits.map((_, index) => Number(detail) + index) }
+    const used = [keys.execution(id), keys.ids, keys.mixed]
+    if (event !== '') used.push(keys.processed(id))
+    if (emits.length > 0) used.push(keys.outbox, keys.outboxCounter)
+    if (spawns.length > 0) used.push(keys.spawns, keys.spawnCounter)
+    if (timers.length > 0) used.push(keys.timers, keys.timerPaths(id))
+    if (trace !== '') used.push(keys.trace(id), keys.traceCounter(id))
+    const { answer, repeated } = await this.#connection.write(COMMIT, used, [
+      ...[id, data, expected, event, trace, this.#traceMax, emits.length, spawns.length, timers.length],
+      ...emits.map(fromEmit),
+      ...spawns.map((spawn) => fromSpawn(id, spawn)),
+      ...timers.flatMap((op) => [op.path, op.action === 'schedule' ? op.fireAt : '']),
+    ])
+    const [applied, detail] = answer as [applied: number | string, detail: number | string]
+    if (Number(applied) === 1) {
+      const first = Number(detail)
+      return { applied: true, seqs: emits.map((_, index) => first + index) }
+    }
+    if (repeated) throw new OutcomeUnknown('the connection broke, and the commit was refused when it was sent again')
+    return { applied: false, found: detail === '' ? null : Number(detail) }
   }
 
   async isProcessed(id: string, eventId: string): Promise<boolean> {
-    return (await reading(this.#client.sismember(this.#keys.processed(id), eventId))) === 1
+    const answer = await this.#connection.read((client) => client.sismember(this.#keys.processed(id), eventId))
+    return Number(answer) === 1
   }
 
   async pendingOutbox(page: CheckedQueuePage): Promise<OutboxRow[]> {
-    return (await this.#outbox.page(page)).map(({ seq, value }) => toOutboxRow(seq, value))
+    return (await this.#outbox.page(page)).map(toOutboxRow)
   }
 
-  async ackOutbox(seqs: readonly number[]): Promise<void> {
-    await this.#outbox.remove(seqs)
+  ackOutbox(seqs: readonly number[]): Promise<void> {
+    return this.#outbox.remove(seqs)
   }
 
   async pendingSpawns(page: CheckedQueuePage): Promise<SpawnRow[]> {
-    return (await this.#spawns.page(page)).map(({ seq, value }) => toSpawnRow(seq, value))
+    return (await this.#spawns.page(page)).map(toSpawnRow)
   }
 
-  async ackSpawn(seqs: readonly number[]): Promise<void> {
-    await this.#spawns.remove(seqs)
+  ackSpawn(seqs: readonly number[]): Promise<void> {
+    return this.#spawns.remove(seqs)
   }
 
   async dueTimers(now: number, { after, limit }: CheckedTimerPage): Promise<DueTimer[]> {
-    const { timers } = this.#keys
-    const count = Number.isFinite(limit) ? limit : -1
-    if (after === undefined) {
-      return toTimers(await reading(this.#client.zrangebyscore(timers, '-inf', now, 'WITHSCORES', 'LIMIT', 0, count)))
-    }
-    const member = timerMember(after.executionId, after.path)
-    const reply = await runScript(this.#client, TIMERS_AFTER, [timers], [now, after.fireAt, member, count])
-    return toTimers(reply as string[])
+    const args = [now, Number.isFinite(limit) ? limit : -1]
+    const behind = after === undefined ? [] : [after.fireAt, timerMember(after.executionId, after.path)]
+    const answer = await this.#connection.evaluate(DUE_TIMERS, [this.#keys.timers], [...args, ...behind])
+    return toTimers(answer as string[])
   }
 
   async deleteTimer(id: string, path: string, fireAt: number): Promise<void> {
     const keys = [this.#keys.timers, this.#keys.timerPaths(id)]
-    await runScript(this.#client, DELETE_TIMER, keys, [timerMember(id, path), fireAt, path])
+    await this.#connection.evaluate(DELETE_TIMER, keys, [timerMember(id, path), fireAt, path])
   }
 
   async readTrace(id: string): Promise<TraceRow[]> {
-    checkTraceId(id)
-    return (await reading(this.#client.lrange(this.#keys.trace(id), 0, -1))).map(toTraceRow)
+    const key = this.#keys.trace(id)
+    try {
+      return (await this.#connection.read((client) => client.lrange(key, 0, -1))).map(toTraceRow)
+    } catch (error) {
+      // It is the counter of another trace: this execution has none.
+      if (error instanceof CorruptRecord && collides(id)) return []
+      throw error
+    }
   }
 
   async appendTrace(id: string, entry: string): Promise<void> {
     checkTraceId(id)
-    const keys = [this.#keys.trace(id), this.#keys.traceCounter(id)]
-    await runScript(this.#client, ADD_TRACE, keys, [entry, this.#traceMax])
+    const keys = [this.#keys.trace(id), this.#keys.traceCounter(id), this.#keys.result(newId())]
+    await this.#connection.write(ADD_TRACE, keys, [entry, this.#traceMax])
   }
 
-  async listExecutions(query: CheckedListQuery): Promise<SummaryRows> {
-    const found: SummaryRow[] = []
-    const unfiltered = query.statuses === undefined && query.definitionId === undefined && !query.rootsOnly
-    const step = unfiltered ? query.limit + 1 : SEARCHED
-    let from = query.position === null ? '-' : `(${query.position}`
-    for (;;) {
-      const ids = await reading(this.#client.zrangebylex(this.#keys.ids, from, '+', 'LIMIT', 0, step))
-      const rows = await this.#summaries(ids)
-      // An unreadable one is left in, so that it is reported.
-      found.push(...rows.filter((row) => row.status === null || matches(row as never, query)))
-      if (found.length > query.limit || ids.length < step) return listingPage(found, query.limit)
-      from = `(${ids.at(-1)}`
-    }
+  listExecutions(query: CheckedListQuery): Promise<SummaryRows> {
+    return this.#listing.page(query)
   }
 
-  /** Summaries of those that exist: from the hash where it is up to date, else from the payload. */
-  async #summaries(ids: readonly string[]): Promise<SummaryRow[]> {
-    if (ids.length === 0) return []
-    const pipeline = this.#client.pipeline().hmget(this.#keys.summaries, ...ids)
-    for (const id of ids) pipeline.getrange(this.#keys.execution(id), 0, 47)
-    const [entries, ...heads] = replies<unknown>(await reading(pipeline.exec())) as [(string | null)[], ...string[]]
-    const rows: SummaryRow[] = []
-    for (const [index, id] of ids.entries()) {
-      const head = heads[index] ?? ''
-      if (head === '') continue
-      const row = toSummaryRow(id, versionOf(head) ?? -1, entries[index] ?? null)
-      if (row !== undefined) rows.push(row)
-      else {
-        const data = await this.load(id)
-        if (data !== undefined) rows.push(summaryOfPayload(id, data))
-      }
-    }
-    return rows
+  idsWithPrefix(prefix: string): Promise<string[]> {
+    return this.#listing.idsWithPrefix(prefix)
   }
 
-  async idsWithPrefix(prefix: string): Promise<string[]> {
-    const end = prefixEnd(prefix)
-    const from = prefix === '' ? '-' : `[${prefix}`
-    return reading(this.#client.zrangebylex(this.#keys.ids, from, end === undefined ? '+' : `(${end}`))
+  reindex(): Promise<Reindexed> {
+    return this.#listing.rebuild()
   }
 
   async publishDefinition(row: DefinitionRow): Promise<DefinitionRow> {
-    const field = JSON.stringify([row.id, row.version])
+    const { definitions } = this.#keys
     const value = JSON.stringify([row.definition, row.publishedAt])
-    try {
-      await this.#client.hsetnx(this.#keys.definitions, field, value)
-    } catch (error) {
-      throw toStoreError(error, false)
-    }
+    await this.#connection.read((client) => client.hsetnx(definitions, definitionField(row.id, row.version), value))
     return (await this.loadDefinition(row.id, row.version)) ?? row
   }
 
   async loadDefinition(id: string, version: string): Promise<DefinitionRow | undefined> {
-    const value = await reading(this.#client.hget(this.#keys.definitions, JSON.stringify([id, version])))
+    const { definitions } = this.#keys
+    const value = await this.#connection.read((client) => client.hget(definitions, definitionField(id, version)))
     if (value === null) return undefined
     const [definition, publishedAt] = JSON.parse(value) as [string, number | null]
     return { id, version, definition, publishedAt }
   }
 
   /**
-   * One script, after its entries in the queues were looked for: they are found by reading, because Python's writes feed
-   * no index. Timers are looked for in the same way only where Python has had its hands on the execution.
+   * One script, after what belongs to the execution was looked for: other writers feed no index of ours. The script
+   * refuses when another execution stands there meanwhile, and looks itself at what was sent to it meanwhile.
    */
   async purge(id: string, expectedVersion: number): Promise<boolean> {
-    const isMine = (member: string) => (value: string) => {
-      const parsed: unknown = JSON.parse(value)
-      return typeof parsed === 'object' && parsed !== null && Reflect.get(parsed, member) === id
-    }
-    const sent = await this.#outbox.find(quietly(isMine('t')))
-    const issued = await this.#spawns.find(quietly(isMine('p')))
-    const first = await this.#purge(id, expectedVersion, '?', sent, issued, [])
-    if (first !== -2) return first === 1
-    return (await this.#purge(id, expectedVersion, '', sent, issued, await this.#timerPaths(id))) === 1
-  }
-
-  async #purge(
-    id: string,
-    version: number,
-    mode: '?' | '',
-    sent: readonly number[],
-    issued: readonly number[],
-    paths: readonly string[],
-  ): Promise<unknown> {
     const keys = this.#keys
-    return runScript(
-      this.#client,
-      PURGE,
-      [
-        ...[keys.execution(id), keys.processed(id), keys.outbox, keys.spawns, keys.timers],
-        ...[keys.trace(id), keys.traceCounter(id), keys.ids, keys.summaries, keys.timerPaths(id)],
-      ],
-      [id, String(version), sent.length, issued.length, mode, ...sent, ...issued, ...paths],
-    )
+    const own = [keys.execution(id), keys.processed(id), keys.outbox, keys.outboxCounter, keys.spawns, keys.timers]
+    own.push(keys.timerPaths(id), keys.trace(id), keys.traceCounter(id), keys.ids, keys.mixed, keys.result(newId()))
+    const addressed = beginnings('t', id)
+    for (;;) {
+      const { last } = await this.#outbox.extent()
+      const [head, mixed] = await this.#connection.readAll((pipeline) =>
+        pipeline.getrange(keys.execution(id), 0, HEAD_BYTES - 1).sismember(keys.mixed, id),
+      )
+      const version = versionOf(String(head))
+      if (version !== undefined && version !== expectedVersion) return false
+      const [sent, issued, paths] = await Promise.all([
+        this.#outbox.find(...addressed),
+        this.#spawns.find(...beginnings('p', id)),
+        version === undefined || Number(mixed) === 1 ? this.#timerPaths(id) : [],
+      ])
+      const seen = version === undefined && head !== '' ? '*' : String(head)
+      const counts = [addressed.length, sent.length, issued.length]
+      const args = [id, expectedVersion, seen, last, ...counts, ...addressed, ...sent, ...issued, ...paths]
+      const { answer } = await this.#connection.write(PURGE, own, args)
+      if (Number(answer) !== CHANGED) return Number(answer) === 1
+    }
   }
 
+  /** The paths of the execution's timers, whoever has armed them. */
   async #timerPaths(id: string): Promise<string[]> {
+    const beginning = timerMember(id, '')
     const paths = new Set<string>()
-    const pattern = `${timerMember(id, '').replace(/[\\*?[\]]/g, '\\$&')}*`
     let cursor = '0'
     do {
-      const [next, members] = await reading(
-        this.#client.zscan(this.#keys.timers, cursor, 'MATCH', pattern, 'COUNT', 1000),
+      const [next, found] = await this.#connection.read((client) =>
+        client.zscan(this.#keys.timers, cursor, 'MATCH', beginsWith(beginning), 'COUNT', 1000),
       )
-      for (let index = 0; index < members.length; index += 2) paths.add((members[index] ?? '').slice(id.length + 1))
-      cursor = next
+      for (let index = 0; index < found.length; index += 2) paths.add((found[index] ?? '').slice(beginning.length))
+      cursor = String(next)
     } while (cursor !== '0')
     return [...paths]
   }
 
-  async close(): Promise<void> {
-    await this.#end()
+  close(): Promise<void> {
+    return this.#end()
   }
 }
 
-/** In the layout of Python harel the trace of `seq:x` is the counter of the trace of `x`. */
+/** In the layout of Python harel the trace of `seq:x` and the counter of the trace of `x` are one key. */
+const collides = (id: string): boolean => id.startsWith('seq:')
+
 function checkTraceId(id: string): void {
-  if (id.startsWith('seq:'))
-    throw new InvalidArgument('id', id, 'one that does not begin with "seq:", where there is a trace')
+  if (collides(id))
+    throw new InvalidArgument('id', id, 'one that does not begin with "seq:", for it is to have a trace')
 }
 
-/** What cannot be parsed does not match. */
-const quietly =
-  (matches: (value: string) => boolean) =>
-  (value: string): boolean => {
-    try {
-      return matches(value)
-    } catch {
-      return false
-    }
-  }
+/** @throws CommitTooLarge */
+function checkSize({ data, processedEventId, emits, spawns, timers, trace = '' }: PreparedCommit): void {
+  const { maxCommitWrites, maxExecutionBytes } = capabilities
+  const marks = (processedEventId === undefined ? 0 : 1) + (trace === '' ? 0 : 1)
+  const writes = 1 + marks + emits.length + spawns.length + timers.length
+  if (writes > maxCommitWrites) throw new CommitTooLarge('writes', writes, maxCommitWrites)
+  const texts = [data, trace, ...emits.map(({ event }) => event), ...spawns.map(({ context }) => context)]
+  const units = texts.reduce((sum, { length }) => sum + length, 0)
+  // A unit of a string is at most three bytes, so these need not be counted but where they are many.
+  if (units * 3 <= maxExecutionBytes) return
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  if (bytes > maxExecutionBytes) throw new CommitTooLarge('bytes', bytes, maxExecutionBytes)
+}
+
+const definitionField = (id: string, version: string): string => JSON.stringify([id, version])

@@ -1,3 +1,5 @@
 export * from '@harel/store-base'
+export type { Client } from './client.js'
+export type { Reindexed } from './listing.js'
 export type { RedisOptions } from './options.js'
 export { RedisStore } from './store.js'

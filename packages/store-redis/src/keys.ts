@@ -1,10 +1,6 @@
-import type { DueTimer } from '@harel/store-base'
 import type { Settings } from './options.js'
 
-/**
- * The keys of a prefix. Those of the first group are Python harel's; the others are ours alone, and Python's writes do
- * not reach them.
- */
+/** The keys of a prefix. The first are those of Python harel; its writes do not reach the others, which are ours alone. */
 export class Keys {
   readonly #prefix: string
   readonly outbox: string
@@ -13,10 +9,12 @@ export class Keys {
   readonly spawnCounter: string
   readonly timers: string
 
-  /** A sorted set of all execution ids, all with score 0 and so in the order of their bytes. */
+  /** A sorted set of execution ids, all with the score 0 and so in the order of their bytes. */
   readonly ids: string
-  /** Execution id → version, whether only we have written it, and its summary. */
-  readonly summaries: string
+  /** Is there once all executions were looked for, those of other writers included. */
+  readonly idsComplete: string
+  /** The ids of executions that we have written after another writer. */
+  readonly mixed: string
   readonly definitions: string
 
   constructor({ prefix, hashTag }: Settings) {
@@ -27,7 +25,8 @@ export class Keys {
     this.spawnCounter = `${this.spawns}:seq`
     this.timers = `${this.#prefix}:timers`
     this.ids = `${this.#prefix}:index:ids`
-    this.summaries = `${this.#prefix}:index:summaries`
+    this.idsComplete = `${this.#prefix}:index:complete`
+    this.mixed = `${this.#prefix}:index:mixed`
     this.definitions = `${this.#prefix}:definition_versions`
   }
 
@@ -47,22 +46,19 @@ export class Keys {
     return `${this.#prefix}:trace:seq:${id}`
   }
 
-  /** A set of the paths of an execution's timers, to find them in the sorted set of all. */
+  /** A set of the paths of the timers that we have armed, to find them among those of all executions. */
   timerPaths(id: string): string {
     return `${this.#prefix}:index:timers:${id}`
+  }
+
+  /** The result of one call, kept for some minutes. */
+  result(token: string): string {
+    return `${this.#prefix}:result:${token}`
   }
 }
 
 /** The member of a timer: id and path, which have no NUL. */
 export const timerMember = (id: string, path: string): string => `${id}\0${path}`
 
-/** @param reply members and scores in turn */
-export function toTimers(reply: readonly string[]): DueTimer[] {
-  const timers: DueTimer[] = []
-  for (let index = 0; index < reply.length; index += 2) {
-    const [member = '', score] = reply.slice(index, index + 2)
-    const end = member.indexOf('\0')
-    timers.push({ executionId: member.slice(0, end), path: member.slice(end + 1), fireAt: Number(score) })
-  }
-  return timers
-}
+/** A pattern of Redis that matches what begins with exactly this text. */
+export const beginsWith = (text: string): string => `${text.replace(/[\\*?[\]]/g, '\\$&')}*`

@@ -1,86 +1,146 @@
 import type { CheckedQueuePage } from '@harel/store-base'
-import { type Client, reading } from './client.js'
+import type { Connection } from './client.js'
+import { FIND_FIELDS } from './scripts.js'
 
-/** Up to so many entries, reading all their numbers costs no more than looking for them. */
-const SMALL = 5000
-const WINDOW = 500
-/** Another writer may take a number, be overtaken, and write its entry late: now and then, all are looked at. */
-const LOOK_AT_ALL_EVERY = 100
-/** Fields in one HMGET or HDEL. */
+/** An entry of a queue as it is stored. */
+export interface QueueEntry {
+  readonly seq: number
+  readonly value: string
+}
+
+/** So many entries are asked for at once; up to so many, it costs next to nothing to ask for the numbers of all. */
 const PART = 1000
+const LOOK_AT_ALL_EVERY = 100
 
 /**
- * A queue in a hash of numbered entries, in the layout of Python harel. It has no order of its own: pages of a large one
- * are found by asking for numbers in turn, from the smallest that can still be there.
+ * A queue in a hash of numbered entries, in the layout of Python harel. It has no order, so the numbers of a long one are
+ * remembered here; what has left is found missing, what was added is known by the counter. Another writer takes its
+ * number some time before it writes the entry, so one that was found missing may come late: when there are more
+ * entries than known numbers, and now and then, all numbers are looked at again.
  */
 export class Queue {
-  readonly #client: Client
+  readonly #connection: Connection
   readonly #hash: string
   readonly #counter: string
-  #lowest = 1
+  /** Ascending; all that can be there, up to `#last`. */
+  #numbers: number[] = []
+  #last = 0
   #sweeps = 0
 
-  constructor(client: Client, hash: string, counter: string) {
-    this.#client = client
+  constructor(connection: Connection, hash: string, counter: string) {
+    this.#connection = connection
     this.#hash = hash
     this.#counter = counter
   }
 
-  /** Entries by ascending number. */
-  async page({ after, limit }: CheckedQueuePage): Promise<{ seq: number; value: string }[]> {
-    const size = await reading(this.#client.hlen(this.#hash))
-    if (size === 0) return []
-    const fromStart = after < this.#lowest
-    if (fromStart) this.#sweeps += 1
-    if (size <= SMALL || limit > SMALL || this.#sweeps % LOOK_AT_ALL_EVERY === 0) {
-      const seqs = (await reading(this.#client.hkeys(this.#hash))).map(Number).sort((a, b) => a - b)
-      this.#lowest = seqs[0] ?? 1
-      return this.#read(seqs.filter((seq) => seq > after).slice(0, limit))
-    }
-    return this.#search(Math.max(after + 1, this.#lowest), limit, fromStart)
-  }
+  /** Entries by ascending number; fewer than `limit` only at the end of the queue. */
+  async page({ after, limit }: CheckedQueuePage): Promise<QueueEntry[]> {
+    const { size, last } = await this.extent()
+    let lookedAtAll = limit === Number.POSITIVE_INFINITY || this.#isOutOfDate(size, last, after)
+    if (lookedAtAll) await this.#lookAtAll(size, last)
+    for (let number = this.#last + 1; number <= last; number++) this.#numbers.push(number)
+    this.#last = Math.max(this.#last, last)
 
-  async #search(from: number, limit: number, fromStart: boolean): Promise<{ seq: number; value: string }[]> {
-    const last = Number((await reading(this.#client.get(this.#counter))) ?? 0)
-    const found: { seq: number; value: string }[] = []
-    for (let start = from; start <= last && found.length < limit; start += WINDOW) {
-      const window = Array.from({ length: Math.min(WINDOW, last - start + 1) }, (_, index) => start + index)
-      found.push(...(await this.#read(window)))
+    const found: QueueEntry[] = []
+    let wanted = limit
+    let position = after
+    while (found.length < limit) {
+      const start = this.#indexBehind(position)
+      const part = this.#numbers.slice(start, start + Math.min(wanted, PART))
+      position = part.at(-1) ?? position
+      if (part.length > 0) found.push(...(await this.#read(part)))
+      else if (lookedAtAll || this.#numbers.length >= size) break
+      else {
+        lookedAtAll = true
+        await this.#lookAtAll(size, last)
+      }
+      // Where some have left, more have.
+      wanted = PART
     }
-    if (fromStart) this.#lowest = found[0]?.seq ?? from
     return found.slice(0, limit)
   }
 
-  async #read(seqs: readonly number[]): Promise<{ seq: number; value: string }[]> {
-    const found: { seq: number; value: string }[] = []
-    for (const part of inParts(seqs)) {
-      const values = await reading(this.#client.hmget(this.#hash, ...part.map(String)))
-      for (const [index, value] of values.entries()) {
-        if (typeof value === 'string') found.push({ seq: part[index] as number, value })
-      }
+  /** How many entries there are, and the last number that was given. */
+  async extent(): Promise<{ size: number; last: number }> {
+    const answers = await this.#connection.readAll((pipeline) => pipeline.hlen(this.#hash).get(this.#counter))
+    const [size = 0, last = 0] = answers.map(Number)
+    return { size, last }
+  }
+
+  #isOutOfDate(size: number, last: number, after: number): boolean {
+    const unseen = Math.max(0, last - this.#last)
+    if (size <= PART || unseen > size || this.#numbers.length + unseen < size) return true
+    const isBeginning = after < (this.#numbers[0] ?? 0)
+    if (isBeginning) this.#sweeps += 1
+    return isBeginning && this.#sweeps % LOOK_AT_ALL_EVERY === 0
+  }
+
+  async #lookAtAll(size: number, last: number): Promise<void> {
+    const numbers =
+      size <= PART ? (await this.#connection.read((client) => client.hkeys(this.#hash))).map(Number) : await this.find()
+    this.#numbers = numbers.filter(Number.isSafeInteger).sort((a, b) => a - b)
+    this.#last = Math.max(last, this.#numbers.at(-1) ?? 0)
+  }
+
+  async #read(numbers: readonly number[]): Promise<QueueEntry[]> {
+    const values = await this.#connection.read((client) => client.hmget(this.#hash, ...numbers.map(String)))
+    const found: QueueEntry[] = []
+    const gone: number[] = []
+    for (const [index, seq] of numbers.entries()) {
+      const value = values[index]
+      if (typeof value === 'string') found.push({ seq, value })
+      else gone.push(seq)
     }
+    this.#forget(gone)
     return found
   }
 
   async remove(seqs: readonly number[]): Promise<void> {
-    for (const part of inParts(seqs)) await reading(this.#client.hdel(this.#hash, ...part.map(String)))
+    for (const part of inParts(seqs, PART)) {
+      await this.#connection.read((client) => client.hdel(this.#hash, ...part.map(String)))
+    }
+    this.#forget(seqs.toSorted((a, b) => a - b))
   }
 
-  /** The numbers of the entries that match, whoever wrote them: all are read. */
-  async find(matches: (value: string) => boolean): Promise<number[]> {
+  /** The numbers of the entries that begin with one of these texts; without texts, all. */
+  async find(...beginnings: string[]): Promise<number[]> {
     const found = new Set<number>()
     let cursor = '0'
     do {
-      const [next, fields] = await reading(this.#client.hscan(this.#hash, cursor, 'COUNT', PART))
-      for (let index = 0; index < fields.length; index += 2) {
-        if (matches(fields[index + 1] ?? '')) found.add(Number(fields[index]))
-      }
-      cursor = next
+      const answer = await this.#connection.evaluate(FIND_FIELDS, [this.#hash], [cursor, PART, ...beginnings])
+      const [next = '0', ...fields] = answer as string[]
+      for (const field of fields) found.add(Number(field))
+      cursor = String(next)
     } while (cursor !== '0')
     return [...found]
   }
+
+  /** @param gone ascending */
+  #forget(gone: readonly number[]): void {
+    const [first] = gone
+    const last = gone.at(-1)
+    if (first === undefined || last === undefined) return
+    const from = this.#indexBehind(first - 1)
+    const to = this.#indexBehind(last)
+    if (from === to) return
+    const left = new Set(gone)
+    const kept = this.#numbers.slice(from, to).filter((number) => !left.has(number))
+    this.#numbers = this.#numbers.slice(0, from).concat(kept, this.#numbers.slice(to))
+  }
+
+  /** The index of the first known number behind this one. */
+  #indexBehind(number: number): number {
+    let from = 0
+    let to = this.#numbers.length
+    while (from < to) {
+      const middle = (from + to) >> 1
+      if ((this.#numbers[middle] ?? 0) > number) to = middle
+      else from = middle + 1
+    }
+    return from
+  }
 }
 
-function* inParts(seqs: readonly number[]): Generator<number[], void, undefined> {
-  for (let start = 0; start < seqs.length; start += PART) yield seqs.slice(start, start + PART)
+export function* inParts<T>(items: readonly T[], size: number): Generator<T[], void, undefined> {
+  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
 }

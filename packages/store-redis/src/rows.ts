@@ -1,13 +1,14 @@
 import {
+  type DueTimer,
   decodeExecution,
   type OutboxRow,
-  type PreparedCommit,
   type PreparedEmit,
   type PreparedSpawn,
   type SpawnRow,
   type SummaryRow,
   type TraceRow,
 } from '@harel/store-base'
+import type { QueueEntry } from './queue.js'
 
 /** How an outbox entry stands in its hash: the target, and the event as the text of its text. */
 export const fromEmit = ({ targetId, event }: PreparedEmit): string => JSON.stringify({ t: targetId, e: event })
@@ -16,63 +17,82 @@ export const fromEmit = ({ targetId, event }: PreparedEmit): string => JSON.stri
 export const fromSpawn = (id: string, { childId, rootPath, context }: PreparedSpawn): string =>
   `${JSON.stringify({ p: id, c: childId, r: rootPath }).slice(0, -1)},"x":${context}}`
 
-/** A row whose event is no text of an event, where the entry is none: reading it says so. */
-export function toOutboxRow(seq: number, value: string): OutboxRow {
+/** The texts with which entries begin whose first member has this value: as they are written here, and by Python. */
+export function beginnings(member: 't' | 'p', value: string): [ours: string, pythons: string] {
+  const text = JSON.stringify(value)
+  const ascii = text.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return [`{"${member}":${text},`, `{"${member}": ${ascii},`]
+}
+
+/** Where the entry is none, its event is not the text of one either, and who reads it is told. */
+export function toOutboxRow({ seq, value }: QueueEntry): OutboxRow {
   const { t, e } = parse(value)
   return { seq, targetId: typeof t === 'string' ? t : null, event: typeof e === 'string' ? e : value }
 }
 
-export function toSpawnRow(seq: number, value: string): SpawnRow {
+/** As `toOutboxRow`. */
+export function toSpawnRow({ seq, value }: QueueEntry): SpawnRow {
   const { p, c, r } = parse(value)
   const text = (member: unknown): string => (typeof member === 'string' ? member : '')
   return { seq, parentId: text(p), childId: text(c), rootPath: text(r), context: contextOf(value) }
 }
 
-/** The text of the context as it was written: the last member, which Python writes behind \`"x": \`. */
+/** The text of the context, which is the last member, as it was written: numbers and all. */
 function contextOf(value: string): string {
-  const start = /^\{"p": ?"(?:[^"\\]|\\.)*", ?"c": ?"(?:[^"\\]|\\.)*", ?"r": ?"(?:[^"\\]|\\.)*", ?"x": ?/s.exec(
+  const start = /^\{"p": ?"(?:[^"\\]|\\.)*", ?"c": ?"(?:[^"\\]|\\.)*", ?"r": ?"(?:[^"\\]|\\.)*", ?"x": ?/.exec(
     value,
   )?.[0]
-  return start === undefined ? value : value.slice(start.length, -1)
+  return start === undefined ? '' : value.slice(start.length, -1)
 }
 
 function parse(value: string): Record<string, unknown> {
   try {
-    return JSON.parse(value) as Record<string, unknown>
+    const parsed: unknown = JSON.parse(value)
+    return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {}
   } catch {
     return {}
   }
 }
 
-/** The index is in the step. */
-export function toTraceRow(entry: string): TraceRow {
-  return { index: Number(/"index": ?(\d+)\}$/.exec(entry)?.[1] ?? -1), entry }
+/** The index is the last member of the step. */
+export const toTraceRow = (entry: string): TraceRow => ({
+  index: Number(/"index": ?(\d+)\}$/.exec(entry)?.[1] ?? -1),
+  entry,
+})
+
+/** @param reply members and scores in turn */
+export function toTimers(reply: readonly string[]): DueTimer[] {
+  const timers: DueTimer[] = []
+  for (let index = 0; index < reply.length; index += 2) {
+    const [member = '', score] = reply.slice(index, index + 2)
+    const end = member.indexOf('\0')
+    timers.push({ executionId: member.slice(0, end), path: member.slice(end + 1), fireAt: Number(score) })
+  }
+  return timers
 }
 
-/** What the hash of summaries has of an execution, behind version and origin. */
-export const fromSummary = (c: PreparedCommit): string =>
-  JSON.stringify([c.definitionId, c.status, c.outcome, c.activePath, c.parentId, c.finishedAt])
-
-/** The summary in the hash if it is that of the stored version. */
-export function toSummaryRow(id: string, version: number, entry: string | null): SummaryRow | undefined {
-  const match = /^(\d+):[01]:(.*)$/s.exec(entry ?? '')
-  if (match === null || Number(match[1]) !== version) return undefined
-  const [definitionId, status, outcome, activePath, parentId, finishedAt] = JSON.parse(match[2] ?? '')
-  return { id, definitionId, version, status, outcome, activePath, parentId, finishedAt }
+/** The version in front of a payload of ours. */
+export function versionOf(payload: string): number | undefined {
+  const version = /^\{"version":(\d+)[,}]/.exec(payload)?.[1]
+  return version === undefined ? undefined : Number(version)
 }
 
-/** The summary of a payload that somebody else wrote; without a status when it cannot be read. */
-export function summaryOfPayload(id: string, data: string): SummaryRow {
+/**
+ * The summary in the first part of a payload of ours, in which the scalar fields come first; undefined when the part is
+ * too short, or the payload another writer's.
+ */
+export function summaryOfPart(id: string, part: string): SummaryRow | undefined {
+  // Within a string the quotes would have backslashes in front.
+  const end = versionOf(part) === undefined ? -1 : part.indexOf(',"history":')
+  return end < 0 ? undefined : summaryOf(id, `${part.slice(0, end)}}`)
+}
+
+/** The summary of a payload; without a status where it cannot be read. */
+export function summaryOf(id: string, payload: string): SummaryRow {
   try {
-    return decodeExecution(data, id, { numbers: 'lossy' })
+    return decodeExecution(payload, id, { numbers: 'lossy' })
   } catch {
     const unknown = { outcome: null, activePath: null, parentId: null, finishedAt: null }
     return { id, definitionId: '', version: 0, status: null, ...unknown }
   }
-}
-
-/** The version in front of a payload of ours. */
-export function versionOf(head: string): number | undefined {
-  const version = /^\{"version":(\d+)[,}]/.exec(head)?.[1]
-  return version === undefined ? undefined : Number(version)
 }

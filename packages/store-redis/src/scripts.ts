@@ -1,45 +1,67 @@
-/**
- * The Lua scripts. Each checks everything that can fail before its first write, because Redis does not undo what a
- * script has written before an error. User JSON is never decoded: Lua has one kind of table for `[]` and `{}`, and
- * doubles for all numbers.
- */
+import { createHash } from 'node:crypto'
 
-/** What a script says of a key whose type is another than the layout's. */
+/**
+ * The Lua scripts. Redis does not undo what a script has written before it fails, so each tries everything that can
+ * fail before its first write. User JSON is never decoded: Lua has one kind of table for `[]` and `{}`, and doubles for
+ * all numbers.
+ */
+export interface Script {
+  readonly text: string
+  /** By which the server knows it, once it has seen the text. */
+  readonly digest: string
+}
+
+const script = (text: string): Script => ({ text, digest: createHash('sha1').update(text).digest('hex') })
+
+/** What a script says of a key that holds something else than it should. */
 export const WRONG_KEY = 'HAREL_WRONG_KEY'
 /** What a script says of a payload whose version it cannot find. */
-export const CORRUPT = 'HAREL_CORRUPT'
+export const NO_VERSION = 'HAREL_NO_VERSION'
+
+/** The first bytes of a payload of ours: its version and most of its commit's token, all of it ASCII. */
+export const HEAD_BYTES = 64
 
 /**
- * `storedVersion(key)`: the version in a payload as text, false for no payload, nil for one without a version. A payload
- * of ours begins with its version; only one by another writer has to be decoded.
+ * `storedVersion(key)`: the version of a payload as text (false where there is none, nil where it cannot be found), and
+ * whether another writer wrote it. A payload of ours begins with its version; only one of others is decoded.
  */
 const STORED_VERSION = `
 local function storedVersion(key)
-  local head = redis.call('GETRANGE', key, 0, 47)
-  if head == '' then return false end
+  local head = redis.call('GETRANGE', key, 0, ${HEAD_BYTES - 1})
+  if head == '' then return false, false end
   local version = string.match(head, '^{"version":(%d+)[,}]')
-  if version then return version end
+  if version then return version, false end
   local ok, payload = pcall(cjson.decode, redis.call('GET', key))
   if ok and type(payload) == 'table' and type(payload.version) == 'number' then
-    return string.format('%.0f', payload.version)
+    return string.format('%.0f', payload.version), true
   end
 end
 `
 
-/** `wrongKey(key, type)`: an error reply when the key holds something else. */
-const WRONG_KEY_CHECK = `
+/** `wrongKey(key, type)` and `wrongCounter(key)`: an error where the key holds something else. */
+const CHECKS = `
 local function wrongKey(key, wanted)
   local found = redis.call('TYPE', key).ok
-  if found ~= 'none' and found ~= wanted then return redis.error_reply('${WRONG_KEY} ' .. key .. ' is a ' .. found) end
+  if found ~= 'none' and found ~= wanted then
+    return redis.error_reply('${WRONG_KEY} ' .. key .. ' holds a ' .. found .. ' instead of a ' .. wanted)
+  end
+end
+local function wrongCounter(key)
+  local wrong = wrongKey(key, 'string')
+  if wrong then return wrong end
+  local count = redis.call('GET', key)
+  if count and not (#count < 16 and string.match(count, '^%d+$')) then
+    return redis.error_reply('${WRONG_KEY} ' .. key .. ' holds something else than a count')
+  end
 end
 `
 
-/** `appendTrace(entry, kept)` on the trace and its counter: the entry is the text of an object, the index is its last member. */
+/** `appendTrace`: the step is the text of an object, its index becomes the last member. */
 const APPEND_TRACE = `
-local function appendTrace(trace, counter, entry, kept)
+local function appendTrace(trace, counter, step, kept)
   local index = string.format('%.0f', redis.call('INCR', counter) - 1)
-  local separator = entry == '{}' and '' or ', '
-  redis.call('RPUSH', trace, string.sub(entry, 1, -2) .. separator .. '"index": ' .. index .. '}')
+  local separator = step == '{}' and '' or ', '
+  redis.call('RPUSH', trace, string.sub(step, 1, -2) .. separator .. '"index": ' .. index .. '}')
   if kept > 0 then redis.call('LTRIM', trace, -kept, -1) end
 end
 `
@@ -47,134 +69,225 @@ end
 /**
  * A commit of any shape.
  *
- * KEYS: execution, processed, outbox, outbox counter, spawns, spawn counter, timers, trace, trace counter, ids, summaries,
- * timer paths. ARGV: id, payload, expected version, summary, event id ('' for none), kept steps of the trace, trace step
- * ('' for none), then the number of emits, of spawns and of timers, then the emits, the spawns, and path and time of each
- * timer (time '' to cancel).
+ * KEYS: execution, ids, ids with other writers; then, where the commit has something for them, processed; outbox and its
+ * counter; spawns and their counter; timers and the paths of the execution's timers; trace and its counter. ARGV: id,
+ * payload, expected version, event id ('' for none), trace step ('' for none), kept steps of the trace, the numbers of
+ * emits, of spawns and of timers; then the emits, the spawns, and path and time of each timer (time '' to cancel).
  *
- * Returns {1, first outbox number} or {0, stored version or ''}.
+ * Returns {1, first outbox number} or {0, stored version, '' for none}.
  */
-export const COMMIT = `${STORED_VERSION}${WRONG_KEY_CHECK}${APPEND_TRACE}
-local id, payload, expected, summary, event, kept, step = unpack(ARGV, 1, 7)
-local emits, spawns, timers = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+export const COMMIT = script(`${STORED_VERSION}${CHECKS}${APPEND_TRACE}
+local id, payload, expected, event, step = unpack(ARGV, 1, 5)
+local emits, spawns, timers = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 
 local wrong = wrongKey(KEYS[1], 'string')
 if wrong then return wrong end
-local stored = storedVersion(KEYS[1])
-if stored == nil then return redis.error_reply('${CORRUPT}') end
+local stored, foreign = storedVersion(KEYS[1])
+if stored == nil then return redis.error_reply('${NO_VERSION}') end
 if (stored or '0') ~= expected then return {0, stored or ''} end
 
-wrong = wrongKey(KEYS[10], 'zset') or wrongKey(KEYS[11], 'hash')
-  or (event ~= '' and wrongKey(KEYS[2], 'set'))
-  or (emits > 0 and (wrongKey(KEYS[3], 'hash') or wrongKey(KEYS[4], 'string')))
-  or (spawns > 0 and (wrongKey(KEYS[5], 'hash') or wrongKey(KEYS[6], 'string')))
-  or (timers > 0 and (wrongKey(KEYS[7], 'zset') or wrongKey(KEYS[12], 'set')))
-  or (step ~= '' and (wrongKey(KEYS[8], 'list') or wrongKey(KEYS[9], 'string')))
+local position = 3
+local function key(wanted)
+  position = position + 1
+  if not wrong then wrong = wanted and wrongKey(KEYS[position], wanted) or not wanted and wrongCounter(KEYS[position]) end
+  return KEYS[position]
+end
+local processed, outbox, outboxCounter, spawned, spawnCounter, armed, paths, trace, traceCounter
+if event ~= '' then processed = key('set') end
+if emits > 0 then outbox, outboxCounter = key('hash'), key() end
+if spawns > 0 then spawned, spawnCounter = key('hash'), key() end
+if timers > 0 then armed, paths = key('zset'), key('set') end
+if step ~= '' then trace, traceCounter = key('list'), key() end
+if foreign or not stored then wrong = wrong or wrongKey(KEYS[2], 'zset') or wrongKey(KEYS[3], 'set') end
 if wrong then return wrong end
 
--- The counters come first: one that is no number fails here, with nothing written.
-local outbox = emits > 0 and redis.call('INCRBY', KEYS[4], emits) - emits
-local spawn = spawns > 0 and redis.call('INCRBY', KEYS[6], spawns) - spawns
-if step ~= '' then appendTrace(KEYS[8], KEYS[9], step, tonumber(kept)) end
-
 redis.call('SET', KEYS[1], payload)
-redis.call('ZADD', KEYS[10], 0, id)
--- Whether nobody else has ever written this execution: then its timer paths are complete.
-local before = redis.call('HGET', KEYS[11], id)
-local alone = expected == '0' or (before and string.sub(before, 1, #expected + 3) == expected .. ':1:')
-redis.call('HSET', KEYS[11], id, string.format('%.0f', tonumber(expected) + 1) .. (alone and ':1:' or ':0:') .. summary)
-if event ~= '' then redis.call('SADD', KEYS[2], event) end
+-- What we have written before is known already.
+if foreign or not stored then redis.call('ZADD', KEYS[2], 0, id) end
+if foreign then redis.call('SADD', KEYS[3], id) end
+if processed then redis.call('SADD', processed, event) end
 
-local at = 10
--- In parts, because a call takes a limited number of arguments.
-local function number(key, count, last)
+local at = 9
+local function enqueue(queue, counter, count)
+  local last = redis.call('INCRBY', counter, count) - count
+  -- In parts, because a call takes a limited number of arguments.
   for start = 1, count, 1000 do
     local fields = {}
     for i = start, math.min(start + 999, count) do
       fields[#fields + 1] = string.format('%.0f', last + i)
       fields[#fields + 1] = ARGV[at + i]
     end
-    redis.call('HSET', key, unpack(fields))
+    redis.call('HSET', queue, unpack(fields))
   end
   at = at + count
+  return last + 1
 end
-number(KEYS[3], emits, outbox)
-number(KEYS[5], spawns, spawn)
+local first = emits > 0 and enqueue(outbox, outboxCounter, emits) or 0
+if spawns > 0 then enqueue(spawned, spawnCounter, spawns) end
 for i = 1, timers do
   local path, time = ARGV[at + 2 * i - 1], ARGV[at + 2 * i]
   if time == '' then
-    redis.call('ZREM', KEYS[7], id .. '\\0' .. path)
-    redis.call('SREM', KEYS[12], path)
+    redis.call('ZREM', armed, id .. '\\0' .. path)
+    redis.call('SREM', paths, path)
   else
-    redis.call('ZADD', KEYS[7], time, id .. '\\0' .. path)
-    redis.call('SADD', KEYS[12], path)
+    redis.call('ZADD', armed, time, id .. '\\0' .. path)
+    redis.call('SADD', paths, path)
   end
 end
-return {1, outbox and outbox + 1 or 0}
+if trace then appendTrace(trace, traceCounter, step, tonumber(ARGV[6])) end
+return {1, first}
+`)
+
+/**
+ * What a driver has sent again, after a reply was lost, is not done again: the first to arrive leaves its result for ten
+ * minutes.
+ */
+const ONCE = `
+local function done(key) return tonumber(redis.call('GET', key)) end
+local function note(key, result)
+  redis.call('SET', key, result, 'EX', 600)
+  return result
+end
 `
 
-/** KEYS: trace, trace counter. ARGV: step, kept steps. */
-export const ADD_TRACE = `${WRONG_KEY_CHECK}${APPEND_TRACE}
-local wrong = wrongKey(KEYS[1], 'list') or wrongKey(KEYS[2], 'string')
+/** KEYS: trace, its counter, where the result is kept. ARGV: step, kept steps. */
+export const ADD_TRACE = script(`${CHECKS}${APPEND_TRACE}${ONCE}
+if done(KEYS[3]) then return 1 end
+local wrong = wrongKey(KEYS[1], 'list') or wrongCounter(KEYS[2])
 if wrong then return wrong end
 appendTrace(KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2]))
-return 1
-`
+return note(KEYS[3], 1)
+`)
 
-/** KEYS: timers, timer paths. ARGV: member, time, path. */
-export const DELETE_TIMER = `
+/**
+ * Due timers, in their order, behind one that may be gone.
+ *
+ * KEYS: timers. ARGV: now, limit (-1: none); time and member of the last one seen, where there is one. Returns members
+ * and times in turn.
+ */
+export const DUE_TIMERS = script(`
+local timers, now, limit, time, member = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+-- Lua's own comparison of texts goes by the locale.
+local function before(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, i), string.byte(b, i)
+    if x ~= y then return x < y end
+  end
+  return #a < #b
+end
+local first = 0
+if time then
+  first = redis.call('ZCOUNT', timers, '-inf', '(' .. time)
+  local last = redis.call('ZCOUNT', timers, '-inf', time)
+  while first < last do
+    local middle = math.floor((first + last) / 2)
+    if before(member, redis.call('ZRANGE', timers, middle, middle)[1]) then last = middle else first = middle + 1 end
+  end
+end
+local past = redis.call('ZCOUNT', timers, '-inf', now)
+if limit >= 0 then past = math.min(past, first + limit) end
+if first >= past then return {} end
+return redis.call('ZRANGE', timers, first, past - 1, 'WITHSCORES')
+`)
+
+/** KEYS: timers, paths of the execution's timers. ARGV: member, time, path. */
+export const DELETE_TIMER = script(`
 local time = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not time or tonumber(time) ~= tonumber(ARGV[2]) then return 0 end
 redis.call('ZREM', KEYS[1], ARGV[1])
 redis.call('SREM', KEYS[2], ARGV[3])
 return 1
-`
+`)
 
 /**
- * Timers behind one, which may be gone meanwhile: a mark with two NULs, which no member has, finds its place.
+ * A part of a hash, walked through as HSCAN does.
  *
- * KEYS: timers. ARGV: now, time and member of the last one seen, limit (-1: none). Returns members and times.
+ * KEYS: hash. ARGV: cursor, size of the part; then texts with one of which a value has to begin (none: any value).
+ * Returns the next cursor, then the fields.
  */
-export const TIMERS_AFTER = `
-local mark = ARGV[3] .. '\\0'
-redis.call('ZADD', KEYS[1], ARGV[2], mark)
-local first = redis.call('ZRANK', KEYS[1], mark)
-redis.call('ZREM', KEYS[1], mark)
-local last = redis.call('ZCOUNT', KEYS[1], '-inf', ARGV[1]) - 1
-local limit = tonumber(ARGV[4])
-if limit >= 0 then last = math.min(last, first + limit - 1) end
-if last < first then return {} end
-return redis.call('ZRANGE', KEYS[1], first, last, 'WITHSCORES')
-`
-
-/**
- * KEYS: execution, processed, outbox, spawns, timers, trace, trace counter, ids, summaries, timer paths. ARGV: id,
- * expected version, number of outbox entries, number of spawns, mode, then the numbers of both, then paths of timers.
- *
- * ARGV[5] is '?' while the paths are not known: then it returns -2 where another writer may have armed timers. Returns
- * 1 purged, 0 not there (leftovers removed), -1 at another version.
- */
-export const PURGE = `${STORED_VERSION}
-local id, expected, mode = ARGV[1], ARGV[2], ARGV[5]
-local stored = storedVersion(KEYS[1])
-if stored == nil then return redis.error_reply('${CORRUPT}') end
-if stored and stored ~= expected then return -1 end
-local summary = redis.call('HGET', KEYS[9], id)
-local alone = stored and summary and string.sub(summary, 1, #stored + 3) == stored .. ':1:'
-if not alone and mode == '?' then return -2 end
-local at = 5
-local function remove(key, count)
-  for start = 1, count, 1000 do
-    redis.call('HDEL', key, unpack(ARGV, at + start, at + math.min(start + 999, count)))
-  end
-  at = at + count
+export const FIND_FIELDS = script(`
+local page = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])
+local answer, entries = { page[1] }, page[2]
+for i = 1, #entries, 2 do
+  local value, found = entries[i + 1], #ARGV == 2
+  for j = 3, #ARGV do found = found or string.sub(value, 1, #ARGV[j]) == ARGV[j] end
+  if found then answer[#answer + 1] = entries[i] end
 end
-remove(KEYS[3], tonumber(ARGV[3]))
-remove(KEYS[4], tonumber(ARGV[4]))
-for _, path in ipairs(redis.call('SMEMBERS', KEYS[10])) do redis.call('ZREM', KEYS[5], id .. '\\0' .. path) end
-for i = at + 1, #ARGV do redis.call('ZREM', KEYS[5], id .. '\\0' .. ARGV[i]) end
-redis.call('DEL', KEYS[1], KEYS[2], KEYS[6], KEYS[7], KEYS[10])
-redis.call('ZREM', KEYS[8], id)
-redis.call('HDEL', KEYS[9], id)
-return stored and 1 or 0
-`
+return answer
+`)
+
+/** What `PURGE` returns where there is another execution now than the one whose companions were looked for. */
+export const CHANGED = -2
+
+/**
+ * Removes an execution and what was found to be its own.
+ *
+ * KEYS: execution, processed, outbox, its counter, spawns, timers, paths of the execution's timers, trace, its counter,
+ * ids, ids with other writers, where the result is kept. ARGV: id, expected version, head of the payload that was seen
+ * ('*': any), last outbox number that was looked at, the numbers of beginnings of entries addressed to the execution, of
+ * outbox entries and of spawns that were found; then those, then paths of timers.
+ *
+ * Returns 1 purged, 0 not there (leftovers removed), -1 at another version, -2 as `CHANGED` says.
+ */
+export const PURGE = script(`${STORED_VERSION}${CHECKS}${ONCE}
+local before = done(KEYS[12])
+if before then return before end
+local id, expected, seen = ARGV[1], ARGV[2], ARGV[3]
+local wrong = wrongKey(KEYS[1], 'string')
+if wrong then return wrong end
+if seen ~= '*' and redis.call('GETRANGE', KEYS[1], 0, ${HEAD_BYTES - 1}) ~= seen then return ${CHANGED} end
+-- One without a version, which nobody can load or commit, can be got rid of.
+local stored = storedVersion(KEYS[1])
+if stored and stored ~= expected then return -1 end
+wrong = wrongKey(KEYS[3], 'hash') or wrongCounter(KEYS[4]) or wrongKey(KEYS[5], 'hash') or wrongKey(KEYS[6], 'zset')
+  or wrongKey(KEYS[7], 'set') or wrongKey(KEYS[10], 'zset') or wrongKey(KEYS[11], 'set')
+if wrong then return wrong end
+
+local at = 7
+local function take(count)
+  at = at + count
+  return at - count
+end
+local texts, beginnings = take(tonumber(ARGV[5])), tonumber(ARGV[5])
+local function remove(key, count)
+  local from = take(count)
+  for start = 1, count, 1000 do
+    redis.call('HDEL', key, unpack(ARGV, from + start, from + math.min(start + 999, count)))
+  end
+end
+remove(KEYS[3], tonumber(ARGV[6]))
+remove(KEYS[5], tonumber(ARGV[7]))
+-- What was sent to the execution since the outbox was looked at.
+for number = tonumber(ARGV[4]) + 1, tonumber(redis.call('GET', KEYS[4]) or 0) do
+  local field = string.format('%.0f', number)
+  local entry = redis.call('HGET', KEYS[3], field) or ''
+  for i = texts + 1, texts + beginnings do
+    if string.sub(entry, 1, #ARGV[i]) == ARGV[i] then redis.call('HDEL', KEYS[3], field) end
+  end
+end
+for i = at + 1, #ARGV do redis.call('ZREM', KEYS[6], id .. '\\0' .. ARGV[i]) end
+for _, path in ipairs(redis.call('SMEMBERS', KEYS[7])) do redis.call('ZREM', KEYS[6], id .. '\\0' .. path) end
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[7])
+-- The trace of an execution "seq:x" and the counter of the trace of "x" are one key.
+if not wrongKey(KEYS[8], 'list') then redis.call('DEL', KEYS[8]) end
+if not wrongKey(KEYS[9], 'string') then redis.call('DEL', KEYS[9]) end
+redis.call('ZREM', KEYS[10], id)
+redis.call('SREM', KEYS[11], id)
+return note(KEYS[12], stored == false and 0 or 1)
+`)
+
+/**
+ * Sets right whether ids are in the index. KEYS: ids, then the executions of these ids. ARGV: the ids. Returns how many
+ * were added and how many were removed.
+ */
+export const INDEX_IDS = script(`
+local added, removed = 0, 0
+for i, id in ipairs(ARGV) do
+  if redis.call('EXISTS', KEYS[i + 1]) == 1 then
+    added = added + redis.call('ZADD', KEYS[1], 0, id)
+  else
+    removed = removed + redis.call('ZREM', KEYS[1], id)
+  end
+end
+return { added, removed }
+`)

@@ -1,11 +1,22 @@
 import { CheckedStore, InvalidArgument, lazyBackend, type OnWarning } from '@harel/store-base'
 import { type RedisOptions as ClientOptions, Redis } from 'ioredis'
 import { capabilities, RedisBackend } from './backend.js'
-import { type Client, reading } from './client.js'
+import { type Client, Connection, checkClient } from './client.js'
+import { isForbidden, needsHashTag } from './errors.js'
+import { Keys } from './keys.js'
+import type { Reindexed } from './listing.js'
 import { checkOptions, type RedisOptions } from './options.js'
 
 /** The clients that were opened here and so are ended with their store; a caller's are the caller's to end. */
 const opened = new WeakSet<Client>()
+
+/** A server that is gone for five seconds is waited for, one that says nothing is given up: see `connect`. */
+const CLIENT: ClientOptions = {
+  connectTimeout: 5000,
+  socketTimeout: 10_000,
+  maxRetriesPerRequest: 10,
+  retryStrategy: (attempt) => Math.min(100 * attempt, 1000),
+}
 
 /**
  * Keeps executions in Redis 7 or newer, or Valkey. A commit of any shape is one script. What a commit promises after a
@@ -15,27 +26,38 @@ export class RedisStore extends CheckedStore {
   readonly #opened: () => Promise<RedisBackend>
 
   /**
-   * A store on a client of the caller's, who also ends it.
+   * A store on a client of the caller's, who also ends it. How long a call waits for a server that cannot be reached is
+   * what the client's options say (`maxRetriesPerRequest`).
    *
    * @throws InvalidPrefix, InvalidArgument
    */
   constructor(client: Client, options: RedisOptions = {}) {
+    checkClient(client)
     const settings = checkOptions(options)
     const { onWarning = console.warn } = options
-    const end = async () => {
-      if (opened.has(client)) await client.quit().catch(() => client.disconnect())
-    }
     const { backend, opened: ready } = lazyBackend(capabilities, async () => {
-      await warnOfEviction(client, onWarning)
-      return new RedisBackend(client, settings, end)
+      const connection = new Connection(client)
+      try {
+        checkCluster(connection, settings.hashTag)
+        await warnOfEviction(connection, onWarning)
+      } catch (error) {
+        connection.release()
+        throw error
+      }
+      return new RedisBackend(connection, new Keys(settings), settings.traceMax, async () => {
+        connection.release()
+        if (opened.has(client)) await end(client)
+      })
     })
     super(backend, options)
     this.#opened = ready
   }
 
   /**
-   * Connects. `close` ends the connection.
+   * Connects to one server, not to a cluster; `close` ends the connection. A call fails when the server cannot be reached
+   * for some ten attempts (five seconds, or a minute where it does not answer at all), unless `client` says otherwise.
    *
+   * @param url `redis://…` or `rediss://…`
    * @param options those of the store, and in `client` those of ioredis
    * @throws InvalidPrefix, InvalidArgument, StoreUnavailable
    */
@@ -44,10 +66,12 @@ export class RedisStore extends CheckedStore {
     { client, ...options }: RedisOptions & { client?: ClientOptions } = {},
   ): Promise<RedisStore> {
     checkOptions(options)
-    if (typeof url !== 'string' || !URL.canParse(url)) throw new InvalidArgument('url', '(not shown)', 'a URL of Redis')
-    const redis = new Redis(url, { ...client, replyMapping: 'legacy' })
+    if (typeof url !== 'string' || !/^rediss?:$/.test(URL.parse(url)?.protocol ?? '')) {
+      throw new InvalidArgument('url', '(not shown)', 'redis://… or rediss://…')
+    }
+    const redis = new Redis(url, { ...CLIENT, ...client, replyMapping: 'legacy' })
     opened.add(redis)
-    // Without a listener, ioredis prints connection errors; each call reports its own.
+    // Without a listener, ioredis prints errors of the connection; each call reports its own.
     redis.on('error', () => {})
     try {
       const store = new RedisStore(redis, options)
@@ -58,13 +82,37 @@ export class RedisStore extends CheckedStore {
       throw error
     }
   }
+
+  /**
+   * Compares the index of ids, by which executions are listed, with the executions that are there, and sets it right. Needed
+   * only where another program, such as Python harel, creates or purges executions under the same prefix. Walks through
+   * all keys of the database without stopping it.
+   */
+  async reindex(): Promise<Reindexed> {
+    return (await this.#opened()).reindex()
+  }
+}
+
+/** Says good-bye, where there is anybody. */
+async function end(client: Client): Promise<void> {
+  if (client.status === 'ready') await client.quit().catch(() => {})
+  client.disconnect()
+}
+
+/** @throws InvalidArgument */
+function checkCluster(connection: Connection, hashTag: boolean): void {
+  if (!connection.isCluster) return
+  if (!hashTag && !/\{[^}]+\}/.test(connection.keyPrefix)) throw needsHashTag()
+  if (connection.readsFrom !== undefined) {
+    throw new InvalidArgument('client.options.scaleReads', connection.readsFrom, '"master": replicas lag behind')
+  }
 }
 
 /** A server that evicts keys when its memory is full loses executions. Who may not ask is not warned. */
-async function warnOfEviction(client: Client, onWarning: OnWarning): Promise<void> {
-  const info = await reading(
-    client.info('memory').catch((error: Error) => {
-      if (error.name === 'ReplyError') return ''
+async function warnOfEviction(connection: Connection, onWarning: OnWarning): Promise<void> {
+  const info = await connection.read((client) =>
+    client.info('memory').catch((error: unknown) => {
+      if (isForbidden(error)) return ''
       throw error
     }),
   )
