@@ -1,0 +1,3 @@
+export * from '@harel/store-base'
+export type { DynamoOptions } from './options.js'
+export { DynamoStore } from './store.js'
