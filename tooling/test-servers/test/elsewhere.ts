@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 
 /** A Redis server that another process has started. */
@@ -12,7 +12,7 @@ export interface Elsewhere {
 
 /** Runs starter.ts, which then ends in the way that `end` names. */
 export async function startElsewhere(end: 'exit' | 'throw' | 'finish' | 'wait'): Promise<Elsewhere> {
-  const program = join(import.meta.dirname, 'starter.ts')
+  const program = fileURLToPath(import.meta.resolve('./starter.ts'))
   const child = spawn(process.execPath, [program, end], { stdio: ['ignore', 'pipe', 'ignore'] })
   onTestFinished(() => void child.kill('SIGKILL'))
   const [line] = await once(child.stdout, 'data')
