@@ -1,5 +1,6 @@
 import { OutcomeUnknown, SchemaMissing, StoreClosed, StoreError, StoreUnavailable } from '@harel/store-base'
 import type { Sql, TransactionSql } from 'postgres'
+import { pause } from './pause.js'
 
 /** A parameter: what is no text is written as one, so that no serializer of the caller's client sees it. */
 export type Param = string | number | null
@@ -7,30 +8,57 @@ export type Param = string | number | null
 /** A row as the server sent it: each column as text, or null. */
 export type Row = readonly (string | null)[]
 
+/**
+ * The pseudo-type `unknown`: the server takes the parameter for whatever the statement needs there, and the driver has
+ * no serializer for it, whatever types its owner has set up.
+ */
+const UNKNOWN = 705
+
+/** Tries of a statement that the server has undone for the sake of another transaction. */
+const TRIES = 6
+
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+
+const isFromServer = (error: unknown): error is Error & { severity?: string; severity_local?: string } =>
+  error instanceof Error && error.name === 'PostgresError'
+
+/** The server has rolled back and goes on, with the same connection. */
+const isRefusal = (error: unknown): boolean =>
+  isFromServer(error) && (error.severity ?? error.severity_local) === 'ERROR'
+
+/** Serialization failure, deadlock, or (in a trace) the number that a step would have got was given to another one. */
+const isUndone = (error: unknown): boolean => isRefusal(error) && ['40001', '40P01', '23505'].includes(codeOf(error))
 
 /** The connection was never made, so nothing was sent. */
 const unsent = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'CONNECT_TIMEOUT'])
 
+/** Last words of a server or pooler that ends the connection, maybe between the commit and the reply. */
+const isCutOff = (error: Error): boolean => !isRefusal(error) && /^(08|57P0[124])/.test(codeOf(error))
+
 /**
- * What a driver's error is to a caller. SQLSTATEs are those of the server, which has rolled back; where the connection
- * broke, a write may have been done.
+ * What a driver's error is to a caller. After an error of the server nothing was written; after a broken connection
+ * that is not known of a write.
  */
 export function toStoreError(error: unknown, writes: boolean): unknown {
   if (error instanceof StoreError || !(error instanceof Error)) return error
   const code = codeOf(error)
-  if (code === '42P01' || code === '42883' || code === '3F000') return new SchemaMissing([error.message])
+  if (code === '42P01' || code === '42883' || code === '3F000') {
+    return new SchemaMissing([error.message.replace(/ does not exist$/, '')])
+  }
   if (code === 'CONNECTION_ENDED') return new StoreClosed()
-  const isSqlstate = /^[0-9A-Z]{5}$/.test(code) && error.name === 'PostgresError'
-  if (!isSqlstate && !unsent.has(code) && writes) {
+  const nothingWritten = isFromServer(error) ? !isCutOff(error) : unsent.has(code)
+  if (writes && !nothingWritten) {
     return new OutcomeUnknown('the connection to PostgreSQL broke before the reply', error)
   }
   return new StoreUnavailable(`PostgreSQL failed${code === '' ? '' : ` with ${code}`}`, error)
 }
 
-/** The SQLSTATE behind a `StoreUnavailable`. */
-export const sqlstateOf = (error: unknown): string => (error instanceof StoreUnavailable ? codeOf(error.cause) : '')
+/** Whether the server has refused a statement, and would maybe not refuse a part of it. */
+export const isRefused = (error: unknown): boolean => error instanceof StoreUnavailable && isRefusal(error.cause)
+
+/** Whether the server has given up waiting for a lock. */
+export const isLocked = (error: unknown): boolean => isRefused(error) && codeOf((error as Error).cause) === '55P03'
 
 /** A pool, or the connection of a transaction. */
 export class Client {
@@ -52,18 +80,26 @@ export class Client {
     return this.#query(text, params, true)
   }
 
-  /**
-   * Rows are read from the bytes of the server: a caller's parsers and transforms do not reach them. For the same reason
-   * parameters are texts, which are cast where they stand (`$1::text::int`).
-   */
   async #query(text: string, params: readonly Param[], writes: boolean): Promise<Row[]> {
-    try {
-      const texts = params.map((param) => (typeof param === 'number' ? String(param) : param))
-      const rows = await this.#sql.unsafe(text, texts, { prepare: this.#prepare }).raw()
-      return rows.map((row) => row.map((cell: Buffer | null) => cell?.toString() ?? null))
-    } catch (error) {
-      throw toStoreError(error, writes)
+    // In a transaction all that was done before is undone, too.
+    const tries = 'savepoint' in this.#sql ? 1 : TRIES
+    for (let tried = 1; ; tried++) {
+      try {
+        return await this.#send(text, params)
+      } catch (error) {
+        if (tried === tries || !isUndone(error)) throw toStoreError(error, writes)
+        await pause(2 ** tried)
+      }
     }
+  }
+
+  /** Rows are read from the bytes of the server, so that no parser or transform of the caller's client sees them. */
+  async #send(text: string, params: readonly Param[]): Promise<Row[]> {
+    const sql = this.#sql
+    const values = params.map((param) => sql.typed(param === null ? null : String(param), UNKNOWN))
+    const rows = await sql.unsafe(text, values, { prepare: this.#prepare }).raw()
+    // By position: a transform of whole rows may have made an object of the array.
+    return rows.map((row) => rows.columns.map((_, column) => row[column]?.toString() ?? null))
   }
 }
 

@@ -9,7 +9,7 @@ export interface PostgresOptions extends StoreOptions {
   createSchema?: boolean
   /** How many steps of a trace are kept; 0: all. Default: 200. */
   traceMax?: number
-  /** How long a commit waits for another transaction that holds its execution, in milliseconds. Default: 5000. */
+  /** How long to wait for another transaction that holds an execution, in milliseconds. Default: 5000. */
   lockTimeout?: number
   /** Write concurrent commits together. Default: true. */
   groupCommit?: boolean
@@ -49,7 +49,8 @@ export function checkOptions(options: PostgresOptions): Settings {
   const { prefix = 'harel', createSchema = true, traceMax = 200, lockTimeout = 5000, groupCommit = true } = options
   Names(prefix)
   return {
-    prefix,
+    // As the server does with names that are not quoted, which those of Python harel are not.
+    prefix: prefix.toLowerCase(),
     schema: checkSchema(options.schema),
     createSchema: checkFlag('createSchema', createSchema),
     traceMax: checkCount('traceMax', traceMax),

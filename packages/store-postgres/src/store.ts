@@ -1,13 +1,14 @@
-import { CheckedStore, type ExecutionStore, InvalidArgument, keepVersions, lazyBackend } from '@harel/store-base'
+import { CheckedStore, type ExecutionStore, InvalidArgument, keepVersions, lazyBackend, Names } from '@harel/store-base'
 import postgres, { type Options, type Sql, type TransactionSql } from 'postgres'
 import { capabilities, PostgresBackend } from './backend.js'
 import { Client, toStoreError } from './client.js'
 import { checkOptions, type PostgresOptions } from './options.js'
 import { migrateSchema, prepareSchema, wantedObjects } from './schema.js'
+import { begin } from './transaction.js'
 
 /** The statements that make the tables, functions, triggers and indexes of a prefix. @throws InvalidPrefix */
 export const printSchema = (prefix = 'harel', schema = 'public'): string =>
-  wantedObjects(prefix, schema)
+  wantedObjects(Names(prefix).prefix.toLowerCase(), schema)
     .filter(({ kind }) => kind !== 'column')
     .map(({ sql }) => `${sql.trim()};\n`)
     .join('')
@@ -38,7 +39,7 @@ export class PostgresStore extends CheckedStore {
       const end = async () => {
         if (opened.has(sql)) await sql.end()
       }
-      return new PostgresBackend(client, settings, place, 'its time', end)
+      return new PostgresBackend(client, settings, place, false, end)
     })
     super(backend, options)
     this.#sql = sql
@@ -75,26 +76,30 @@ export class PostgresStore extends CheckedStore {
    */
   async transaction<T>(work: (store: ExecutionStore, tx: TransactionSql) => Promise<T>): Promise<T> {
     const backend = await this.#opened()
+    const { prepare } = this.#sql.options
     let restore = () => {}
-    let working = false
+    let failure: { error: unknown } | undefined
+    let committing = false
     try {
-      return (await this.#sql.begin(async (tx) => {
-        const bound = new CheckedStore(
-          backend.within(new Client(tx, this.#sql.options.prepare !== false)),
-          this.#options,
-        )
+      return await begin(this.#sql, async (tx) => {
+        const bound = new CheckedStore(backend.within(new Client(tx, prepare !== false)), this.#options)
         const { store, restoreVersions } = keepVersions<ExecutionStore>(bound)
         restore = restoreVersions
-        working = true
-        const result = await work(store, tx)
-        working = false
-        await bound.close()
-        return result
-      })) as T
+        try {
+          const result = await work(store, tx)
+          committing = true
+          return result
+        } catch (error) {
+          failure = { error }
+          throw error
+        } finally {
+          await bound.close()
+        }
+      })
     } catch (error) {
       restore()
       // An error of `work` is the caller's own; one of begin or commit is the driver's.
-      throw working ? error : toStoreError(error, true)
+      throw error === failure?.error ? error : toStoreError(error, committing)
     }
   }
 

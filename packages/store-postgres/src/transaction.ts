@@ -1,0 +1,60 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { StoreUnavailable } from '@harel/store-base'
+import type { Sql, TransactionSql } from 'postgres'
+
+type Work<T> = (tx: TransactionSql) => Promise<T>
+
+/** The connection of a transaction. */
+interface Connection {
+  broken: boolean
+}
+
+/**
+ * `sql.begin`, for a connection that may break meanwhile. Whoever uses it then makes the driver (3.4) write to a socket
+ * that is no more, and that error ends the process. So the handle is guarded, and the driver, which would roll back, is
+ * left waiting: it has rejected the transaction already.
+ */
+export async function begin<T>(sql: Sql, work: Work<T>): Promise<T> {
+  const connection = { broken: false }
+  const transaction = sql.begin(lasting(connection, work)) as Promise<T>
+  transaction.catch(() => {
+    connection.broken = true
+  })
+  return transaction
+}
+
+/** Work that does not come to an end when the connection has broken. */
+const lasting =
+  <T>(connection: Connection, work: Work<T>): Work<T> =>
+  async (tx) => {
+    try {
+      return await work(guarded(connection, tx))
+    } finally {
+      // A socket tells that it is closed one turn of the event loop after its error.
+      await turn()
+      await turn()
+      if (connection.broken) await new Promise<never>(() => {})
+    }
+  }
+
+/** The handle, of no use when the connection has broken. */
+function guarded(connection: Connection, tx: TransactionSql): TransactionSql {
+  const check = () => {
+    if (connection.broken) throw new StoreUnavailable('the connection to PostgreSQL broke, and with it the transaction')
+  }
+  return new Proxy(tx, {
+    apply(target, self, args) {
+      check()
+      return Reflect.apply(target, self, args)
+    },
+    get(target, key) {
+      check()
+      if (key !== 'savepoint') return Reflect.get(target, key)
+      return (...args: [name: string, work: Work<unknown>] | [work: Work<unknown>]) => {
+        const [name, work] = args.length === 1 ? [undefined, args[0]] : args
+        const savepoint = lasting(connection, work)
+        return name === undefined ? target.savepoint(savepoint) : target.savepoint(name, savepoint)
+      }
+    },
+  })
+}
