@@ -28,6 +28,8 @@ export function lazyBackend<B extends StoreBackend>(
   const backend = new Proxy({ capabilities, close } as StoreBackend, {
     get(own, method: keyof StoreBackend) {
       if (method in own) return own[method]
+      // An object with `then` would be taken for a promise.
+      if (typeof method === 'symbol' || String(method) === 'then') return undefined
       return async (...args: unknown[]) => {
         const target = await opened()
         return Reflect.apply(target[method] as (...args: unknown[]) => unknown, target, args)
