@@ -75,14 +75,18 @@ const group: Measure = {
   name: 'sqlite-group',
   run: ({ dir, seconds }, onProgress) =>
     inFolder(dir, async (folder) => {
-      const { path, subjects } = fill(join(folder, 'bench.db'), FEW)
-      const next = turns(subjects)
-      const sync = SqliteStore.open(path)
-      const async = await AsyncSqliteStore.open(path)
-      const worker = workerByHand(path)
-      const commit = () => async.commit(...commitOf(next(), nextEventId()))
+      // A file for each, so that nobody pays for the checkpoints of another.
+      const database = (name: string) => {
+        const { path, subjects } = fill(join(folder, name), FEW)
+        return { path, next: turns(subjects) }
+      }
+      const [oneDb, groupedDb, handDb] = [database('one.db'), database('grouped.db'), database('hand.db')]
+      const sync = SqliteStore.open(oneDb.path)
+      const async = await AsyncSqliteStore.open(groupedDb.path)
+      const worker = workerByHand(handDb.path)
+      const commit = () => async.commit(...commitOf(groupedDb.next(), nextEventId()))
       const commitByHand = async () => {
-        const subject = next()
+        const subject = handDb.next()
         const seq = await worker.commit(rowOf(subject, nextEventId()))
         subject.execution.version += 1
         return [seq]
@@ -91,7 +95,7 @@ const group: Measure = {
         const concurrency = { AsyncSqliteStore: CONCURRENCY, 'worker by hand': CONCURRENCY }
         const timings = await measureInTurns(
           {
-            SqliteStore: { run: () => sync.commit(...commitOf(next(), nextEventId())) },
+            SqliteStore: { run: () => sync.commit(...commitOf(oneDb.next(), nextEventId())) },
             'AsyncSqliteStore alone': { run: commit, concurrency: 1 },
             AsyncSqliteStore: { run: commit, concurrency: CONCURRENCY },
             'worker by hand': { run: commitByHand, concurrency: CONCURRENCY },
