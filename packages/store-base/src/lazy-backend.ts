@@ -22,8 +22,10 @@ export function lazyBackend<B extends StoreBackend>(
     return opening
   }
   const close = async (): Promise<void> => {
+    // In the way of a call, so that the calls before it reach the backend first.
+    const target = opening && opened()
     closed = true
-    await (await opening?.catch(() => undefined))?.close()
+    await (await target?.catch(() => undefined))?.close()
   }
   const backend = new Proxy({ capabilities, close } as StoreBackend, {
     get(own, method: keyof StoreBackend) {

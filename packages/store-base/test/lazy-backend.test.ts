@@ -46,6 +46,16 @@ describe('a backend that is opened when it is needed', () => {
     await expect(opened()).rejects.toMatchObject({ code: 'STORE_CLOSED' })
   })
 
+  test('is closed when it has got the calls that came before', async () => {
+    const { real, store, opened } = lazy()
+    await opened()
+    const order: string[] = []
+    vi.spyOn(real, 'load').mockImplementation(() => void order.push('load'))
+    vi.spyOn(real, 'close').mockImplementation(() => void order.push('close'))
+    await Promise.all([store.load('x'), store.close()])
+    expect(order).toEqual(['load', 'close'])
+  })
+
   test('is not opened to be closed, nor waited for in vain', async () => {
     const unused = lazy()
     await unused.store.close()
