@@ -33,18 +33,20 @@ export interface Probes {
 
 /** How long the random sequences are and how many. `HAREL_TEST_SEED` and `HAREL_TEST_RUNS` go before these. */
 export interface ModelOptions {
-  /** Default: another one each time; a failure names it. */
+  /** The seed of the first sequence; each has its own. Default: another one each time; a failure names it. */
   seed?: number
-  /** Default: 40. */
+  /** How many sequences. Default: 100. */
   runs?: number
   /** The most commands in a sequence. Default: 60. */
   commands?: number
-  /** No sequence is begun after so many milliseconds. Default: 3000. */
+  /** No sequence is begun after so many milliseconds; a failure is shrunk for 1500 more. Default: 3000. */
   milliseconds?: number
 }
 
 /** A synchronous store is adapted with `asyncStore`. */
 export type AnyStore = ExecutionStore | SyncExecutionStore
+
+type OpenHandle = (options?: Partial<OpenOptions>) => Promise<ExecutionStore>
 
 /** What a check works on. */
 export interface CheckContext {
@@ -58,14 +60,18 @@ export interface CheckContext {
   readonly traceMax: number
   /**
    * Opens another handle; on the same database where `capabilities.shared`, and under the same prefix unless another
-   * one is given. The check need not close it.
+   * one is given. The check need not close it. Fails unless `canOpen`.
    */
-  readonly open: ((options?: Partial<OpenOptions>) => Promise<ExecutionStore>) | undefined
+  readonly open: OpenHandle
+  readonly canOpen: boolean
   readonly probes: Probes
   readonly model: ModelOptions
 }
 
-type Facts = Pick<CheckContext, 'capabilities' | 'probes'> & { readonly open: unknown; readonly synchronous: boolean }
+/** What decides whether a check is run. */
+interface Facts extends Pick<CheckContext, 'capabilities' | 'probes' | 'canOpen'> {
+  readonly synchronous: boolean
+}
 
 const NEEDS = {
   copies: ({ capabilities }: Facts) => capabilities.identity && 'load returns the very object that was committed',
@@ -74,9 +80,9 @@ const NEEDS = {
   keyPaging: ({ capabilities }: Facts) => capabilities.paging !== 'key' && 'listings go on at an offset',
   dedupeForever: ({ capabilities }: Facts) =>
     capabilities.dedupe !== 'forever' && `only ${capabilities.dedupe} event ids are remembered`,
-  open: ({ open }: Facts) => open === undefined && 'there is no way to open another handle',
-  shared: ({ capabilities, open }: Facts) =>
-    open === undefined
+  open: ({ canOpen }: Facts) => !canOpen && 'there is no way to open another handle',
+  shared: ({ capabilities, canOpen }: Facts) =>
+    !canOpen
       ? 'there is no way to open another handle'
       : !capabilities.shared && 'every handle has a database of its own',
   durable: ({ capabilities }: Facts) => !capabilities.durable && 'nothing outlives the store',
@@ -139,14 +145,17 @@ export async function runCheck(contract: Contract, check: Check, context: CheckC
 
 /** Where and how a contract is to be run by hand. */
 export interface ContractOptions {
-  /** Stands in front of all ids, so that the contract can run on a database in use; what it made is removed. */
+  /**
+   * Stands in front of all ids, so that the contract can run on a database in use. What it made is removed, except for
+   * definitions, which nothing removes: give another one each time.
+   */
   ns?: string
   /** With which the store was opened. Default: 200. */
   traceMax?: number
   /** Overrules `capabilities.ordered`. */
   ordered?: boolean
   /** Opens another handle; what needs one is skipped otherwise. */
-  open?: (options?: Partial<OpenOptions>) => Promise<ExecutionStore>
+  open?: OpenHandle
   probes?: Probes
   model?: ModelOptions
 }
@@ -160,28 +169,22 @@ export interface Skipped {
 /** Whether a store is synchronous. */
 export const isSynchronous = (store: AnyStore): store is SyncExecutionStore => !(Symbol.asyncDispose in store)
 
+const noHandle: OpenHandle = () => Promise.reject(new Error('no way to open another handle was given'))
+
 /** The function that runs a contract on one store, check by check, and throws at the first guarantee not kept. */
 export const assertionOf =
   (contract: Contract) =>
   async (original: AnyStore, options: ContractOptions = {}): Promise<Skipped[]> => {
     const synchronous = isSynchronous(original)
     const store = synchronous ? asyncStore(original) : original
-    const { ns = '', traceMax = 200, open, probes = {}, model = {} } = options
+    const { ns = '', traceMax = 200, open = noHandle, probes = {}, model = {} } = options
     const capabilities = { ...store.capabilities, ordered: options.ordered ?? store.capabilities.ordered }
+    const canOpen = options.open !== undefined
+    const given = { store, original, capabilities, traceMax, open, canOpen, probes, model }
     const skipped: Skipped[] = []
     for (const [index, check] of contract.checks.entries()) {
-      const context = {
-        store,
-        original,
-        capabilities,
-        ns: `${ns}${contract.name}-${index}-`,
-        traceMax,
-        open,
-        probes,
-        model,
-      }
-      const reason = reasonToSkip(check, { ...context, synchronous })
-      if (reason === undefined) await runCheck(contract, check, context)
+      const reason = reasonToSkip(check, { ...given, synchronous })
+      if (reason === undefined) await runCheck(contract, check, { ...given, ns: `${ns}${contract.name}-${index}-` })
       else skipped.push({ title: check.title, reason })
     }
     return skipped

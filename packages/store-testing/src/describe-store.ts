@@ -26,9 +26,7 @@ export interface TestRunner {
 export interface StoreUnderTest {
   /** What the store promises; what it does not promise is skipped, what it does is proven. */
   capabilities: StoreCapabilities
-  /**
-   * Opens a fresh handle: on the same database each time where `capabilities.shared`, on a new one otherwise.
-   */
+  /** Opens a fresh handle: on the same database each time where `capabilities.shared`, on a new one otherwise. */
   open(options: OpenOptions): AnyStore | Promise<AnyStore>
   /** `open` gives a synchronous store, in whose transactions no contract can wait. Default: false. */
   synchronous?: boolean
@@ -79,7 +77,7 @@ export function describeStore(runner: TestRunner, name: string, under: StoreUnde
 
   const register = (contract: Contract, check: Check, prefix: string, ns: string, bystander?: Bystander) => {
     const probes = under.probes?.(prefix) ?? {}
-    const reason = reasonToSkip(check, { capabilities, probes, open: under.open, synchronous })
+    const reason = reasonToSkip(check, { capabilities, probes, canOpen: true, synchronous })
     if (reason !== undefined) {
       const skip = runner.test.skip ?? runner.test
       skip(`${check.title} [skipped: ${reason}]`, async () => {})
@@ -89,7 +87,7 @@ export function describeStore(runner: TestRunner, name: string, under: StoreUnde
       await bystander?.plant()
       await using handles = new Handles(under.open, prefix)
       const opened = await handles.first({ traceMax: TRACE_MAX })
-      const fixed = { capabilities, ns, traceMax: TRACE_MAX, open: handles.open, probes, model }
+      const fixed = { capabilities, ns, traceMax: TRACE_MAX, open: handles.open, canOpen: true, probes, model }
       await runCheck(contract, check, { ...opened, ...fixed })
     })
   }

@@ -60,9 +60,9 @@ export const capabilityContract: Contract = {
       title: 'two handles see one database if and only if it is promised to be shared',
       needs: ['open'],
       async run({ store, open, ns, capabilities }) {
-        const other = await open?.()
+        const other = await open()
         const { id } = await stored(store, ns)
-        assert.equal((await other?.load(id)) !== undefined, capabilities.shared)
+        assert.equal((await other.load(id)) !== undefined, capabilities.shared)
       },
     },
     {

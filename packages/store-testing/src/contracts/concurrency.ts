@@ -8,8 +8,9 @@ async function handlesOf({
   store,
   open,
   capabilities,
+  canOpen,
 }: CheckContext): Promise<readonly [ExecutionStore, ExecutionStore]> {
-  return [store, (capabilities.shared ? await open?.() : undefined) ?? store]
+  return [store, capabilities.shared && canOpen ? await open() : store]
 }
 
 /** Far more races than twelve writers lose. */

@@ -10,7 +10,7 @@ const foreign = (id: string, fields: Record<string, JsonValue>): string =>
 /** Opens a store whose warnings are collected. */
 async function openNoting({ open }: CheckContext, options: { numbers?: 'lossy' } = {}) {
   const warnings: string[] = []
-  const store = await open?.({ ...options, onWarning: (message) => warnings.push(message) })
+  const store = await open({ ...options, onWarning: (message) => warnings.push(message) })
   assert(store !== undefined)
   return { store, warnings }
 }

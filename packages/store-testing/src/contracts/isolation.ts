@@ -6,7 +6,7 @@ import { everything, execution, loaded, outboxOf, rejection, spawnsOf, stateOf, 
 
 /** The same database under another prefix. */
 const elsewhere = async ({ open }: CheckContext, prefix: string) => {
-  const store = await open?.({ prefix })
+  const store = await open({ prefix })
   assert(store !== undefined)
   return store
 }
@@ -81,7 +81,7 @@ export const isolationContract: Contract = {
         const long = cases.prefixes.lengths.filter((length) => length > 30).map((length) => 'p'.repeat(length))
         for (const prefix of [...cases.prefixes.quote_or_reject, ...long, 'p'.repeat(31), 'ab\n']) {
           if (VALID.test(prefix) && !prefix.endsWith('\n')) continue
-          await rejection(async () => open?.({ prefix }), InvalidPrefix, JSON.stringify(prefix))
+          await rejection(async () => open({ prefix }), InvalidPrefix, JSON.stringify(prefix))
         }
       },
     },

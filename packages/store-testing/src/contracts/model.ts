@@ -6,8 +6,9 @@ import { commands, NAMES } from '../model/commands.js'
 import { Reference } from '../model/reference.js'
 import { assertSame, type World } from '../model/world.js'
 
-/** A test should end within the five seconds that many runners allow. */
+// A test should end within the five seconds that many runners allow.
 const MILLISECONDS = 3000
+const MILLISECONDS_TO_SHRINK = 1500
 
 const numberFrom = (variable: string): number | undefined => {
   const text = process.env[variable]
@@ -17,52 +18,54 @@ const numberFrom = (variable: string): number | undefined => {
 /** Runs random sequences until one disagrees with the model; the shortest that does is shown. */
 async function explore(context: CheckContext, handles: number): Promise<void> {
   const { store, open, traceMax, ns, model } = context
-  let runs = 0
+  let sequence = 0
   const start = async () => {
     const stores: ExecutionStore[] = [store]
-    for (let n = 1; n < handles; n++) if (open !== undefined) stores.push(await open({ traceMax }))
+    for (let n = 1; n < handles; n++) stores.push(await open({ traceMax }))
     let count = 0
     const world: World = {
       stores,
-      ns: `${ns}${runs++}/`,
+      ns: `${ns}${sequence++}/`,
       held: [],
       next: () => count++,
       reopen: async (handle) => {
         // The first handle belongs to the check.
-        if (handle === 0 || open === undefined || stores.length === 1) return
+        if (handle === 0 || stores.length === 1) return
         await stores[1]?.close()
         stores[1] = await open({ traceMax })
       },
     }
     return { model: new Reference(traceMax), real: world }
   }
-  const property = fc.asyncProperty(
-    fc.commands(commands, { maxCommands: model.commands ?? 60, size: 'max' }),
-    async (sequence) => {
-      const setup = await start()
-      try {
-        await fc.asyncModelRun(() => setup, sequence)
-        await assertSame(
-          setup.model,
-          setup.real,
-          NAMES.map((name) => setup.real.ns + name),
-        )
-      } finally {
-        await cleanUp(store, setup.real.ns)
-        await setup.real.stores[1]?.close()
-      }
-    },
-  )
-  const seed = numberFrom('HAREL_TEST_SEED') ?? model.seed
-  const result = await fc.check(property, {
-    numRuns: numberFrom('HAREL_TEST_RUNS') ?? model.runs ?? 40,
-    interruptAfterTimeLimit: model.milliseconds ?? MILLISECONDS,
-    ...(seed === undefined ? {} : { seed }),
+  const sequences = fc.commands(commands, { maxCommands: model.commands ?? 60, size: 'max' })
+  let shrinkUntil = Number.POSITIVE_INFINITY
+  const property = fc.asyncProperty(sequences, async (steps) => {
+    if (performance.now() > shrinkUntil) return
+    const setup = await start()
+    try {
+      await fc.asyncModelRun(() => setup, steps)
+      const ids = NAMES.map((name) => setup.real.ns + name)
+      await assertSame(setup.model, setup.real, ids)
+    } catch (error) {
+      shrinkUntil = Math.min(shrinkUntil, performance.now() + MILLISECONDS_TO_SHRINK)
+      throw error
+    } finally {
+      await cleanUp(store, setup.real.ns)
+      await setup.real.stores[1]?.close()
+    }
   })
-  if (!result.failed || result.interrupted) return
-  throw new Error(`HAREL_TEST_SEED=${result.seed} repeats this\n${fc.defaultReportMessage(result)}`, {
-    cause: result.errorInstance,
-  })
+  const deadline = performance.now() + (model.milliseconds ?? MILLISECONDS)
+  const first = numberFrom('HAREL_TEST_SEED') ?? model.seed ?? Math.floor(Math.random() * 2 ** 31)
+  const runs = numberFrom('HAREL_TEST_RUNS') ?? model.runs ?? 100
+  // A seed for each sequence, so that the seed of a failure leads to it at once.
+  for (let seed = first; seed < first + runs && performance.now() < deadline; seed++) {
+    // Biased, the first sequence of a seed is a short one.
+    const result = await fc.check(property, { seed, numRuns: 1, unbiased: true })
+    if (result.failed) {
+      const report = `HAREL_TEST_SEED=${seed} repeats this\n${fc.defaultReportMessage(result)}`
+      throw new Error(report, { cause: result.errorInstance })
+    }
+  }
 }
 
 export const modelContract: Contract = {

@@ -145,8 +145,7 @@ export const traceContract: Contract = {
       title: 'two hundred steps are kept when nothing else is said',
       needs: ['open'],
       async run({ open, ns }) {
-        const store = await open?.()
-        assert(store !== undefined)
+        const store = await open()
         for (let n = 0; n < 202; n++) await store.appendTrace(`${ns}e`, step(n))
         assert.deepEqual(await store.readTrace(`${ns}e`), numbered(2, 202))
       },
@@ -155,8 +154,7 @@ export const traceContract: Contract = {
       title: 'a limit of 0 keeps every step',
       needs: ['open'],
       async run({ open, ns }) {
-        const store = await open?.({ traceMax: 0 })
-        assert(store !== undefined)
+        const store = await open({ traceMax: 0 })
         for (let n = 0; n < 205; n++) await store.appendTrace(`${ns}e`, step(n))
         assert.deepEqual(await store.readTrace(`${ns}e`), numbered(0, 205))
       },
@@ -166,8 +164,8 @@ export const traceContract: Contract = {
       needs: ['shared'],
       async run({ store, open, ns, traceMax }) {
         for (let n = 0; n < traceMax; n++) await store.appendTrace(`${ns}e`, step(n))
-        const lower = await open?.({ traceMax: 2 })
-        await lower?.appendTrace(`${ns}e`, step(traceMax))
+        const lower = await open({ traceMax: 2 })
+        await lower.appendTrace(`${ns}e`, step(traceMax))
         assert.deepEqual(await store.readTrace(`${ns}e`), numbered(traceMax - 1, traceMax + 1))
       },
     },

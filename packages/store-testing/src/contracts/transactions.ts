@@ -94,14 +94,14 @@ export const transactionContract: Contract = {
       needs: ['transactions', 'shared'],
       async run(context) {
         const { open, ns } = context
-        const other = await open?.()
+        const other = await open()
         const held = execution(ns)
         await transactionOf(context)(async (inside) => {
           await inside.commit(held, everything(ns, 'e'))
-          assert.equal(await other?.load(held.id), undefined)
+          assert.equal(await other.load(held.id), undefined)
           assert.equal((await loaded(inside, held.id)).version, 1)
         })
-        assert.equal((await other?.load(held.id))?.version, 1)
+        assert.equal((await other.load(held.id))?.version, 1)
       },
     },
     {

@@ -78,7 +78,7 @@ const changes = fc.record(
     spawns: fc.array(fc.record({ rootPath: fc.constantFrom('', 'R'), context: json }), { maxLength: 2 }),
     trace: json,
   },
-  { requiredKeys: [] },
+  { requiredKeys: [], noNullPrototype: true },
 )
 
 type ValueOf<A> = A extends fc.Arbitrary<infer Value> ? Value : never
@@ -225,7 +225,7 @@ export const commands: fc.Arbitrary<Command>[] = [
           status: fc.oneof(fc.constantFrom(...STATUSES), fc.array(fc.constantFrom(...STATUSES), { maxLength: 3 })),
           rootsOnly: fc.boolean(),
         },
-        { requiredKeys: [] },
+        { requiredKeys: [], noNullPrototype: true },
       ),
     }),
     (model, world, { handle, limit, definition, filter }) =>

@@ -52,6 +52,7 @@ export async function commit(
   if (model.accepts(id, version)) {
     const seqs = await storeOf(world, handle).commit(own, changes)
     assert.equal(seqs.length, changes.emits?.length ?? 0)
+    assertAscending(seqs)
     assert.equal(own.version, version + 1)
     model.commit(own, changes, seqs)
     hold(world, own)
