@@ -119,16 +119,24 @@ function planSteps(db: Database, texts: Iterable<string>): { sql: string; detail
 export const expensiveSteps = (db: Database, texts: Iterable<string>): { sql: string; detail: string }[] =>
   planSteps(db, texts).filter(({ detail }) => /^(SCAN (?!CONSTANT ROW|json_each)|USE TEMP)/.test(detail))
 
-/** Lets the next run of a statement fail that is not prepared yet. */
-export function failNext(db: Database, text: string, failure: Error): void {
-  let failed = false
+/** Calls `hook` before each run of a statement that is not prepared yet. */
+export function beforeRuns(db: Database, text: string, hook: () => void): void {
   onPrepared(db, (statement) => {
     const run = statement.run.bind(statement)
     statement.run = (...params) => {
-      if (failed || statement.source !== text) return run(...params)
-      failed = true
-      throw failure
+      if (statement.source === text) hook()
+      return run(...params)
     }
+  })
+}
+
+/** Lets the next run of a statement fail that is not prepared yet. */
+export function failNext(db: Database, text: string, failure: Error): void {
+  let failed = false
+  beforeRuns(db, text, () => {
+    if (failed) return
+    failed = true
+    throw failure
   })
 }
 

@@ -3,6 +3,7 @@ import { SqliteStore } from '@harel/store-sqlite'
 import type { Database } from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import {
+  beforeRuns,
   connect,
   everything,
   execution,
@@ -193,4 +194,21 @@ test('a migration that breaks off leaves listings right, for this store and the 
     expect(each.listExecutions({ status: 'DONE', limit: 1000 }).items).toHaveLength(834)
   }
   next.close()
+})
+
+test('rows that somebody else writes while a migration goes on are listed like all others', () => {
+  const path = pythonFileOf(2500)
+  const db = connect(path)
+  const python = connect(path)
+  let written: string[] | undefined
+  beforeRuns(db, 'BEGIN IMMEDIATE', () => {
+    const id = `x${written?.length}`
+    if (written !== undefined) insertAsPython(python, id, { status: 'FAILED' })
+    written?.push(id)
+  })
+  const store = new SqliteStore(db, { onWarning: () => {} })
+  written = []
+  store.migrate()
+  expect(written.length).toBeGreaterThan(5)
+  expect(store.listExecutions({ status: 'FAILED' }).items.map(({ id }) => id)).toEqual(written.sort())
 })

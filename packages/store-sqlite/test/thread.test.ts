@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
-import { CorruptRecord, OutcomeUnknown, StoreClosed, StoreConflict, StoreUnavailable } from '@harel/store-base'
+import { OutcomeUnknown, SchemaMissing, StoreClosed, StoreUnavailable } from '@harel/store-base'
 import { AsyncSqliteStore } from '@harel/store-sqlite'
 import { describe, expect, test } from 'vitest'
 import { connect, everything, execution, freshFile, openWithWorker, rows, run } from './helpers.js'
 
 describe('the thread of an AsyncSqliteStore', () => {
   test('does not keep the process alive when the store was left open', async () => {
+    expect(await run('left-idle.ts', freshFile())).toBe('true\n')
     expect(await run('left-open.ts', freshFile())).toBe('version 1\n')
   })
 
@@ -34,12 +35,14 @@ describe('the thread of an AsyncSqliteStore', () => {
   test('hands errors over with all that they say', async () => {
     const path = freshFile()
     await using store = await AsyncSqliteStore.open(path)
-    await store.save(execution('a'))
-    const conflict = await store.save(execution('a')).catch((error) => error)
-    expect(conflict).toBeInstanceOf(StoreConflict)
-    expect(conflict).toMatchObject({ name: 'StoreConflict', executionId: 'a', expected: 0, found: 1, retryable: false })
-    connect(path).exec("UPDATE harel_executions SET data = 'no JSON'")
-    await expect(store.load('a')).rejects.toThrow(CorruptRecord)
+    connect(path).exec('DROP TABLE harel_outbox')
+    const missing = await store.pendingOutbox().catch((error) => error)
+    expect(missing).toBeInstanceOf(SchemaMissing)
+    expect(missing).toMatchObject({ name: 'SchemaMissing', retryable: false, missing: ['harel_outbox'] })
+    connect(path).exec('CREATE VIEW harel_outbox AS SELECT 1 AS seq')
+    const refused = await store.ackOutbox(1).catch((error) => error)
+    expect(refused).toBeInstanceOf(StoreUnavailable)
+    expect(refused).toMatchObject({ retryable: true, cause: { name: 'SqliteError', code: 'SQLITE_ERROR' } })
   })
 
   test('reports warnings to the caller', async () => {
