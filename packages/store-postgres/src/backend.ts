@@ -47,6 +47,7 @@ export class PostgresBackend implements StoreBackend {
   #place: Place
   readonly #inTransaction: boolean
   readonly #tables: Tables
+  readonly #functions: ReturnType<typeof functionsOf>
   readonly #commits: CommitWriter
   readonly #end: () => Promise<void>
 
@@ -61,8 +62,8 @@ export class PostgresBackend implements StoreBackend {
     this.#inTransaction = inTransaction
     this.#end = end
     this.#tables = tablesOf(settings.prefix, place.schema)
-    const functions = functionsOf(settings.prefix, place.schema)
-    this.#commits = new CommitWriter(client, { ...settings, functions, inTransaction })
+    this.#functions = functionsOf(settings.prefix, place.schema)
+    this.#commits = new CommitWriter(client, { ...settings, functions: this.#functions, inTransaction })
   }
 
   async load(id: string): Promise<string | undefined> {
@@ -144,17 +145,7 @@ export class PostgresBackend implements StoreBackend {
   }
 
   async appendTrace(id: string, entry: string): Promise<void> {
-    const { trace } = this.#tables
-    await this.#client.write(
-      `WITH added AS (
-         INSERT INTO ${trace} (execution_id, idx, entry)
-         SELECT $1, COALESCE(MAX(idx), -1) + 1, $2 FROM ${trace} WHERE execution_id = $1 RETURNING idx
-       ) DELETE FROM ${trace} t USING added
-         WHERE $3 > 0 AND t.execution_id = $1 AND t.idx <= added.idx - $3`,
-      id,
-      entry,
-      this.#settings.traceMax,
-    )
+    await this.#client.write(`SELECT ${this.#functions.appendTrace}($1, $2, $3)`, id, entry, this.#settings.traceMax)
   }
 
   async listExecutions(query: CheckedListQuery): Promise<SummaryRows> {
@@ -170,7 +161,7 @@ export class PostgresBackend implements StoreBackend {
   /** For rows whose summaries are not filled yet: takes them from the payloads. */
   #summaries(): string {
     const { executions } = this.#tables
-    const { summary } = functionsOf(this.#settings.prefix, this.#place.schema)
+    const { summary } = this.#functions
     return `(SELECT e.id, e.definition_id, e.version, s.* FROM ${executions} e, LATERAL (
       SELECT e.status, e.outcome, e.active_path, e.parent_id, e.finished_at WHERE e.meta_version = e.version UNION ALL
       SELECT s.status, s.outcome, s.active_path, s.parent_id, s.finished_at FROM ${summary}(e.data) s
@@ -238,6 +229,7 @@ export class PostgresBackend implements StoreBackend {
 
   async close(): Promise<void> {
     await this.#commits.drain()
+    await this.#client.drain()
     await this.#end()
   }
 }

@@ -64,6 +64,7 @@ export const isLocked = (error: unknown): boolean => isRefused(error) && codeOf(
 export class Client {
   readonly #sql: Sql | TransactionSql
   readonly #prepare: boolean
+  readonly #underWay = new Set<Promise<Row[]>>()
 
   constructor(sql: Sql | TransactionSql, prepare: boolean) {
     this.#sql = sql
@@ -72,12 +73,26 @@ export class Client {
 
   /** @throws StoreUnavailable, SchemaMissing, StoreClosed */
   read(text: string, ...params: readonly Param[]): Promise<Row[]> {
-    return this.#query(text, params, false)
+    return this.#follow(this.#query(text, params, false))
   }
 
   /** @throws as `read`, and OutcomeUnknown when the connection broke before the reply */
   write(text: string, ...params: readonly Param[]): Promise<Row[]> {
-    return this.#query(text, params, true)
+    return this.#follow(this.#query(text, params, true))
+  }
+
+  /** Resolves when no statement is under way. */
+  async drain(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
+  }
+
+  async #follow(answer: Promise<Row[]>): Promise<Row[]> {
+    this.#underWay.add(answer)
+    try {
+      return await answer
+    } finally {
+      this.#underWay.delete(answer)
+    }
   }
 
   async #query(text: string, params: readonly Param[], writes: boolean): Promise<Row[]> {

@@ -9,6 +9,13 @@ export interface Tables {
   readonly definitions: string
 }
 
+/** The functions of a store, as they stand in statements. */
+export interface Functions {
+  readonly commit: string
+  readonly commitAll: string
+  readonly appendTrace: string
+}
+
 /**
  * Between texts that are sent as one: no JSON text has a control character in it, and taking them apart costs less than
  * reading an array.
@@ -32,7 +39,10 @@ const SHORT_WAIT = '20ms'
  *
  * The planner setting keeps a plan that was made when the tables were empty from scanning them when they are full.
  */
-export const commitFunction = (name: string, tables: Tables): string => `CREATE OR REPLACE FUNCTION ${name}(
+export const commitFunction = (
+  functions: Functions,
+  tables: Tables,
+): string => `CREATE OR REPLACE FUNCTION ${functions.commit}(
   p_id text, p_expected bigint, p_definition text, p_status text, p_parent text, p_outcome text, p_active_path text,
   p_finished_at float8, p_processed text, p_data text, p_trace text,
   p_emit_targets text[], p_emit_events text, p_timer_paths text[], p_timer_times float8[],
@@ -81,14 +91,7 @@ BEGIN
       SELECT p_id, path, fire_at FROM unnest(p_timer_paths, p_timer_times) u(path, fire_at) WHERE fire_at IS NOT NULL
       ON CONFLICT (execution_id, path) DO UPDATE SET fire_at = EXCLUDED.fire_at;
   END IF;
-  IF p_trace IS NOT NULL THEN
-    INSERT INTO ${tables.trace} (execution_id, idx, entry)
-      SELECT p_id, COALESCE(MAX(idx), -1) + 1, p_trace FROM ${tables.trace} WHERE execution_id = p_id
-      RETURNING idx INTO number;
-    IF p_trace_max > 0 THEN
-      DELETE FROM ${tables.trace} WHERE execution_id = p_id AND idx <= number - p_trace_max;
-    END IF;
-  END IF;
+  IF p_trace IS NOT NULL THEN PERFORM ${functions.appendTrace}(p_id, p_trace, p_trace_max); END IF;
 END $function$`
 
 /**
@@ -101,7 +104,10 @@ END $function$`
  * `stored`: of each commit the version found, 0 when there is none; it was applied if it is the one expected. -1: busy.
  * `seqs`: of the emits of the applied commits, in their order.
  */
-export const commitAllFunction = (name: string, tables: Tables): string => `CREATE OR REPLACE FUNCTION ${name}(
+export const commitAllFunction = (
+  functions: Functions,
+  tables: Tables,
+): string => `CREATE OR REPLACE FUNCTION ${functions.commitAll}(
   p_ids text[], p_expected bigint[], p_definitions text[], p_statuses text[], p_parents text[], p_outcomes text[],
   p_active_paths text[], p_finished_at float8[], p_processed text[], p_data text, p_traces text,
   p_emit_of int[], p_emit_targets text[], p_emit_events text,
@@ -112,7 +118,6 @@ export const commitAllFunction = (name: string, tables: Tables): string => `CREA
   SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $function$
 DECLARE
   payloads text[] := ${split('p_data')};
-  traces text[] := ${split('p_traces')};
   seen_versions int[];
   applied boolean[];
   made int;
@@ -181,15 +186,28 @@ BEGIN
       WHERE applied[o] AND fire_at IS NOT NULL
       ON CONFLICT (execution_id, path) DO UPDATE SET fire_at = EXCLUDED.fire_at;
   END IF;
-  IF p_traces <> '' THEN
-    WITH added AS (
-      INSERT INTO ${tables.trace} (execution_id, idx, entry)
-        SELECT id, COALESCE((SELECT MAX(idx) FROM ${tables.trace} t WHERE t.execution_id = id), -1) + 1, step
-        FROM unnest(p_ids, traces, applied) u(id, step, applied) WHERE u.applied AND step IS NOT NULL
-      RETURNING execution_id, idx
-    )
-    DELETE FROM ${tables.trace} t USING added
-      WHERE p_trace_max > 0 AND t.execution_id = added.execution_id AND t.idx <= added.idx - p_trace_max;
-  END IF;
+  PERFORM ${functions.appendTrace}(id, step, p_trace_max)
+    FROM unnest(p_ids, ${split('p_traces')}, applied) u(id, step, applied) WHERE u.applied AND step IS NOT NULL;
   stored := array_to_string(seen_versions, ',');
+END $function$`
+
+/** Adds a step to a trace. Whoever is given a number that somebody else has taken meanwhile tries the next one. */
+export const appendTraceFunction = (
+  functions: Functions,
+  tables: Tables,
+): string => `CREATE OR REPLACE FUNCTION ${functions.appendTrace}(
+  p_id text, p_entry text, p_max int
+) RETURNS void LANGUAGE plpgsql AS $function$
+DECLARE
+  number int;
+BEGIN
+  LOOP
+    INSERT INTO ${tables.trace} (execution_id, idx, entry)
+      SELECT p_id, COALESCE(MAX(idx), -1) + 1, p_entry FROM ${tables.trace} WHERE execution_id = p_id
+      ON CONFLICT DO NOTHING RETURNING idx INTO number;
+    EXIT WHEN FOUND;
+  END LOOP;
+  IF p_max > 0 THEN
+    DELETE FROM ${tables.trace} WHERE execution_id = p_id AND idx <= number - p_max;
+  END IF;
 END $function$`

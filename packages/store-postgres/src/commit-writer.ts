@@ -1,11 +1,11 @@
 import { Coalescer, CommitTooLarge, OutcomeUnknown, type PreparedCommit, type Verdict } from '@harel/store-base'
 import { type Client, isLocked, isRefused, type Param, type Row } from './client.js'
 import { commitAllParams, commitParams, lengthOf, type Outcome, outcomes, textsOf } from './commit.js'
+import type { Functions } from './commit-functions.js'
 import { untilFree } from './pause.js'
 
 export interface CommitWriterOptions {
-  /** The names of the functions, as they stand in statements. */
-  readonly functions: { readonly commit: string; readonly commitAll: string }
+  readonly functions: Functions
   readonly traceMax: number
   readonly lockTimeout: number
   /** Write concurrent commits together. */

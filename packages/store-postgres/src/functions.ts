@@ -1,6 +1,12 @@
 import { Names, STATUSES } from '@harel/store-base'
 import type { SchemaObject } from '@harel/store-base/sql'
-import { commitAllFunction, commitFunction, type Tables } from './commit-functions.js'
+import {
+  appendTraceFunction,
+  commitAllFunction,
+  commitFunction,
+  type Functions,
+  type Tables,
+} from './commit-functions.js'
 import { NO_STATUS } from './listing.js'
 
 /** A name as it stands in statements. */
@@ -25,17 +31,19 @@ export function tablesOf(prefix: string, schema: string): Tables {
 const NAMES = {
   commit: 'commit_v1',
   commitAll: 'commit_all_v1',
+  appendTrace: 'append_trace_v1',
   summary: 'summary_v1',
   fill: 'fill_summary_v1',
   trigger: 'executions_summary',
 } as const
 
 /** The functions of a prefix as they stand in statements. */
-export function functionsOf(prefix: string, schema: string) {
+export function functionsOf(prefix: string, schema: string): Functions & { summary: string; fill: string } {
   const qualified = (name: string) => `${quote(schema)}.${quote(`${prefix}_${name}`)}`
   return {
     commit: qualified(NAMES.commit),
     commitAll: qualified(NAMES.commitAll),
+    appendTrace: qualified(NAMES.appendTrace),
     summary: qualified(NAMES.summary),
     fill: qualified(NAMES.fill),
   }
@@ -43,7 +51,8 @@ export function functionsOf(prefix: string, schema: string) {
 
 /** The functions of a store, and the trigger that fills the summaries of other writers' rows. */
 export function storeFunctions(prefix: string, schema: string): SchemaObject[] {
-  const { commit, commitAll, summary, fill } = functionsOf(prefix, schema)
+  const functions = functionsOf(prefix, schema)
+  const { summary, fill } = functions
   const tables = tablesOf(prefix, schema)
   const object = (kind: 'function' | 'trigger', name: string, sql: string): SchemaObject => ({
     kind,
@@ -62,8 +71,9 @@ export function storeFunctions(prefix: string, schema: string): SchemaObject[] {
   BEFORE INSERT OR UPDATE OF data ON ${tables.executions}
   FOR EACH ROW WHEN (NEW.meta_version IS DISTINCT FROM NEW.version) EXECUTE FUNCTION ${fill}()`,
     ),
-    object('function', NAMES.commit, commitFunction(commit, tables)),
-    object('function', NAMES.commitAll, commitAllFunction(commitAll, tables)),
+    object('function', NAMES.appendTrace, appendTraceFunction(functions, tables)),
+    object('function', NAMES.commit, commitFunction(functions, tables)),
+    object('function', NAMES.commitAll, commitAllFunction(functions, tables)),
   ]
 }
 

@@ -1,6 +1,6 @@
 import { Names, type OnWarning, SchemaMissing } from '@harel/store-base'
 import { missingFrom, type SchemaObject, storeSchema } from '@harel/store-base/sql'
-import type { Sql } from 'postgres'
+import type { Sql, TransactionSql } from 'postgres'
 import { Client, isLocked } from './client.js'
 import { quote, storeFunctions, tablesOf } from './functions.js'
 import type { Settings } from './options.js'
@@ -102,12 +102,14 @@ export async function prepareSchema(sql: Sql, settings: Settings, onWarning: OnW
 /** In one transaction, in which nobody waits for long: if somebody works on a table, it comes back as `busy`. */
 async function createMissing(sql: Sql, prefix: string, schema: string): Promise<'done' | 'busy'> {
   try {
-    await begin(sql, async (tx) => {
+    const create = async (tx: TransactionSql) => {
       const client = new Client(tx, false)
       await client.read(`SELECT pg_advisory_xact_lock(${CREATION_LOCK})`)
       await client.read(`SET LOCAL lock_timeout = ${TABLE_WAIT}`)
       await addMissing(client, prefix, schema)
-    })
+    }
+    // Whatever the default: after the wait for the lock, what others have made must be seen.
+    await begin(sql, create, 'ISOLATION LEVEL READ COMMITTED')
     return 'done'
   } catch (error) {
     if (isLocked(error)) return 'busy'

@@ -37,7 +37,7 @@ export class PostgresStore extends CheckedStore {
       const place = await prepareSchema(sql, settings, onWarning)
       const client = new Client(sql, sql.options.prepare !== false)
       const end = async () => {
-        if (opened.has(sql)) await sql.end()
+        if (opened.has(sql)) await endPool(sql)
       }
       return new PostgresBackend(client, settings, place, false, end)
     })
@@ -64,7 +64,7 @@ export class PostgresStore extends CheckedStore {
       await store.#opened()
       return store
     } catch (error) {
-      await sql.end()
+      await endPool(sql)
       throw error
     }
   }
@@ -110,10 +110,18 @@ export class PostgresStore extends CheckedStore {
   }
 }
 
+/** With nothing under way. The driver waits in vain for a connection that broke in a query, so not for long. */
+const endPool = (sql: Sql): Promise<void> => sql.end({ timeout: 0.5 })
+
 function openPool(url: string, client: Options<Record<string, never>> = {}): Sql {
   try {
-    // Notices of "already exists" are not worth a line.
-    return postgres(url, { onnotice: () => {}, ...client })
+    return postgres(url, {
+      // Notices of "already exists" are not worth a line.
+      onnotice: () => {},
+      // Seconds until the next attempt to connect: the driver's own 20 are too long for a server that is back.
+      backoff: (attempts) => Math.random() * Math.min(2 ** attempts / 100, 1),
+      ...client,
+    })
   } catch (cause) {
     // The cause may show the URL, and with it the password.
     throw new InvalidArgument('url', '(not shown)', `a connection URL of PostgreSQL (${(cause as Error).name})`)

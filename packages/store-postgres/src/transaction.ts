@@ -13,10 +13,12 @@ interface Connection {
  * `sql.begin`, for a connection that may break meanwhile. Whoever uses it then makes the driver (3.4) write to a socket
  * that is no more, and that error ends the process. So the handle is guarded, and the driver, which would roll back, is
  * left waiting: it has rejected the transaction already.
+ *
+ * @param options behind `BEGIN`
  */
-export async function begin<T>(sql: Sql, work: Work<T>): Promise<T> {
+export async function begin<T>(sql: Sql, work: Work<T>, options = ''): Promise<T> {
   const connection = { broken: false }
-  const transaction = sql.begin(lasting(connection, work)) as Promise<T>
+  const transaction = sql.begin(options, lasting(connection, work)) as Promise<T>
   transaction.catch(() => {
     connection.broken = true
   })
