@@ -92,7 +92,7 @@ export function prepareSchema(
       // Once more, now that nobody else can change it.
       const objects = addable(connection, prefix)
       for (const { sql } of objects) connection.exec(sql)
-      if (!hasSummary(objects)) fillSummaries(connection, prefix, 0, -1)
+      if (!hasSummary(objects)) fillSummaries(connection, prefix)
     })
   }
   const lacking = missing(connection, prefix)
@@ -106,16 +106,9 @@ export function prepareSchema(
   return { summary: hasSummary(lacking) }
 }
 
-/** Fills the summaries of up to `limit` rows (-1: all) that have none, and returns the last of them. */
-function fillSummaries(connection: Connection, prefix: string, after: number, limit: number): number | undefined {
-  const executions = quote(Names(prefix).executions)
-  const last = connection.get<{ last: number | null }>({
-    sql: `SELECT MAX(rowid) AS last FROM (SELECT rowid FROM ${executions} WHERE rowid > ? ORDER BY rowid LIMIT ?)`,
-    params: [after, limit],
-  })?.last
-  if (last === undefined || last === null) return undefined
-  connection.run({ sql: sqliteSummaryFill(prefix), params: [after, last] })
-  return last
+/** Fills the summaries that are missing, of the rows behind one and up to another. */
+function fillSummaries(connection: Connection, prefix: string, after = 0, upTo = Number.MAX_SAFE_INTEGER): void {
+  connection.run({ sql: sqliteSummaryFill(prefix), params: [after, upTo] })
 }
 
 /** Adds whatever is missing, however long it takes; other writers are let in between the steps. */
@@ -127,16 +120,17 @@ export function migrateSchema(connection: Connection, prefix: string): void {
   add('table')
   add('column')
   if (lacking('trigger').length > 0) {
-    let after: number | undefined = 0
-    while (after !== undefined) {
-      const from: number = after
-      after = connection.write(() => fillSummaries(connection, prefix, from, FILL))
+    // Up to the last row that is there now: with those that others add meanwhile it might never end.
+    const sql = `SELECT MAX(rowid) AS last FROM ${quote(Names(prefix).executions)}`
+    const last = connection.get<{ last: number | null }>({ sql, params: [] })?.last ?? 0
+    for (let after = 0; after < last; after += FILL) {
+      connection.write(() => fillSummaries(connection, prefix, after, after + FILL))
     }
     // With what was written meanwhile, and in one transaction: where the triggers are, every row has its summary, also
     // for a store that is opened while this goes on or after it broke off.
     connection.write(() => {
       for (const { sql } of lacking('trigger')) connection.exec(sql)
-      fillSummaries(connection, prefix, 0, -1)
+      fillSummaries(connection, prefix)
     })
   }
   // Last, because it is faster to build an index than to keep it while the columns are filled.
