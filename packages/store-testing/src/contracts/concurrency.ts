@@ -181,21 +181,23 @@ export const concurrencyContract: Contract = {
         const [writer, reader] = await handlesOf(context)
         const held = execution(ns, 'e', { context: { n: 0 } })
         await writer.commit(held)
-        const write = (async () => {
+        const write = async () => {
           for (let n = 1; n <= 15; n++) {
             const next = { ...structuredClone(held), context: { n } }
             await writer.commit(next, { processedEventId: `${ns}ev${n}`, trace: { n } })
             held.version = next.version
           }
-        })()
-        for (let n = 0; n < 15; n++) {
-          const seen = await loaded(reader, held.id)
-          const last = Number(seen.context.n)
-          assert.equal(seen.version, last + 1)
-          if (last > 0) assert.equal(await reader.isProcessed(held.id, `${ns}ev${last}`), true)
-          assert(Number((await reader.readTrace(held.id)).at(-1)?.n ?? 0) >= last, 'the trace lags behind the state')
         }
-        await write
+        const read = async () => {
+          for (let n = 0; n < 15; n++) {
+            const seen = await loaded(reader, held.id)
+            const last = Number(seen.context.n)
+            assert.equal(seen.version, last + 1)
+            if (last > 0) assert.equal(await reader.isProcessed(held.id, `${ns}ev${last}`), true)
+            assert(Number((await reader.readTrace(held.id)).at(-1)?.n ?? 0) >= last, 'the trace lags behind the state')
+          }
+        }
+        await Promise.all([write(), read()])
         assert.equal((await loaded(store, held.id)).version, 16)
       },
     },

@@ -106,11 +106,11 @@ export const dedupeContract: Contract = {
           const looks = [look(), look()]
           const commit = store.commit({ ...structuredClone(held), processedEvents: n }, { processedEventId })
           looks.push(look(), look())
-          for (const { execution, processed } of await Promise.all(looks)) {
+          const [found] = await Promise.all([Promise.all(looks), commit])
+          for (const { execution, processed } of found) {
             const effect = execution?.processedEvents === n
             assert(!effect || processed, 'the effect of an event is there, but not its mark')
           }
-          await commit
           held.version = (await loaded(store, held.id)).version
         }
       },

@@ -1,0 +1,97 @@
+import { newExecution } from '@harel/store-base'
+import { MemoryDatabase, Tables } from '../memory-database.js'
+import { type Mutant, tick } from './mutant.js'
+
+export const prefixMutants: readonly Mutant[] = [
+  {
+    name: 'ignores the prefix',
+    open: (database) => (options) => database.open({ ...options, prefix: 'harel' }),
+  },
+  {
+    name: 'cuts long prefixes off',
+    open: (database) => (options) => database.open({ ...options, prefix: options.prefix.slice(0, 29) }),
+  },
+  {
+    name: 'takes any prefix',
+    open: (database) => (options) =>
+      database.open({ ...options, prefix: options.prefix.replace(/\W|^\d/g, '_').slice(0, 30) || '_' }),
+  },
+  {
+    name: 'acknowledges under every prefix',
+    open: (database) => {
+      const prefixes = new Set<string>()
+      return (options) => {
+        prefixes.add(options.prefix)
+        const store = database.open(options)
+        const ack = store.ackOutbox.bind(store)
+        store.ackOutbox = async (seqs) => {
+          await ack(seqs)
+          for (const prefix of prefixes) for (const seq of [seqs].flat()) database.tables(prefix).outbox.delete(seq)
+        }
+        return store
+      }
+    },
+  },
+]
+
+/** What `given` says, without its being so. */
+const liar = (name: string, says: Mutant['says'], rest: Partial<Mutant> = {}): Mutant => ({
+  name,
+  ...(says && { says }),
+  ...rest,
+})
+
+export const capabilityMutants: readonly Mutant[] = [
+  {
+    ...liar('has other capabilities than were announced', {}),
+    store: (store) => ({ capabilities: { ...store.capabilities, ordered: false } }),
+  },
+  {
+    ...liar('says that it loads the object itself, and loads copies', { identity: true }),
+    store: (store) => ({ load: async (id) => structuredClone(await store.load(id)) }),
+  },
+  {
+    ...liar('says that it loads copies, and loads the object itself', {}),
+    open: () =>
+      new MemoryDatabase({ ...new MemoryDatabase().open({ prefix: 'harel' }).capabilities, identity: true }).open,
+  },
+  liar('says that nobody shares its database', { shared: false }),
+  liar(
+    'says that it is durable, and shares nothing',
+    { shared: false, durable: true },
+    { open: () => (options) => new MemoryDatabase().open(options) },
+  ),
+  { ...liar('says that it has transactions', {}), store: () => ({ transaction: undefined }) as object },
+  liar(
+    'says that it has no transactions',
+    { transactions: false },
+    { store: () => ({ transaction: (work) => work(new MemoryDatabase().open({ prefix: 'harel' }), new Tables()) }) },
+  ),
+  {
+    ...liar('says that it keeps the object itself, and keeps a copy', { identity: true }),
+    store: (store) => ({
+      async commit(execution, changes) {
+        const own = structuredClone(execution)
+        const seqs = await store.commit(own, changes)
+        execution.version = own.version
+        return seqs
+      },
+    }),
+  },
+  liar('has capabilities that are none', { dedupe: 0 }),
+  {
+    ...liar('loses every tenth commit', {}),
+    store(store) {
+      let count = 0
+      return {
+        async commit(execution, changes) {
+          if (++count % 10 !== 0) return store.commit(execution, changes)
+          const seqs = await store.commit(newExecution({ definitionId: execution.definitionId }), changes)
+          await tick()
+          execution.version++
+          return seqs
+        },
+      }
+    },
+  },
+]
