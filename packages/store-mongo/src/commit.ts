@@ -14,7 +14,7 @@ export interface CommitNumbers {
 }
 
 /** The summary that listings go by. */
-export const summaryOf = (c: PreparedCommit) => ({
+const summaryOf = (c: PreparedCommit) => ({
   version: toNumber(c.version),
   definition_id: c.definitionId,
   status: c.status,
