@@ -40,10 +40,6 @@ const median = (values: readonly number[]): number => percentile(values, 0.5)
 export const timesLonger = (a: Timing, b: Timing): number =>
   median(a.rounds.map((time, round) => time / (b.rounds[round] ?? Number.NaN)))
 
-/** By how many milliseconds `a` takes longer than `b`, per operation: as `timesLonger`. */
-export const millisecondsLonger = (a: Timing, b: Timing): number =>
-  median(a.rounds.map((time, round) => time - (b.rounds[round] ?? Number.NaN)))
-
 interface Turn {
   elapsed: number
   latencies: number[]
