@@ -8,7 +8,7 @@ export const MAX_KEY_BYTES = 1024
 const KEY = `a string of 1 to ${MAX_KEY_BYTES} UTF-8 bytes without NUL and without lone surrogates`
 const utf8 = new TextEncoder()
 
-const utf8Length = (text: string): number => utf8.encode(text).length
+export const utf8Length = (text: string): number => utf8.encode(text).length
 
 /**
  * Refuses what cannot be a key (an execution or child id, event id, timer path, definition id or version).

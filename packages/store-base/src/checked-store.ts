@@ -1,12 +1,12 @@
-import { checkInteger, checkKey, checkKeyOrEmpty, checkMembers, checkSeqs, checkTime } from './arguments.js'
+import { checkInteger, checkKey, checkKeyOrEmpty, checkMembers, checkSeqs, checkTime, utf8Length } from './arguments.js'
 import { AsyncStore } from './async-store.js'
 import type { DefinitionRow, StoreBackend, SyncStoreBackend } from './backend.js'
 import { decodeExecution } from './decode.js'
 import { encodeJson } from './encode.js'
-import { StoreClosed, StoreConflict, StoreError, StoreUnavailable } from './errors.js'
+import { CommitTooLarge, StoreClosed, StoreConflict, StoreError, StoreUnavailable } from './errors.js'
 import { checkListQuery, toPage } from './listing.js'
 import type { Numbers, OnWarning, ReadOptions } from './numbers.js'
-import { prepareCommit, prepareTrace } from './prepare.js'
+import { type PreparedCommit, prepareCommit, prepareTrace } from './prepare.js'
 import type {
   Awaitable,
   CommitChanges,
@@ -85,6 +85,18 @@ const checkDefinition = (record: DefinitionRecord, numbers: Numbers): Definition
   }
 }
 
+/** @throws CommitTooLarge for what the database is known not to take */
+function checkSize(commit: PreparedCommit, { maxCommitWrites, maxExecutionBytes }: StoreCapabilities): void {
+  const { data, emits, spawns, timers, processedEventId, trace } = commit
+  const marks = (processedEventId === undefined ? 0 : 1) + (trace === undefined ? 0 : 1)
+  const writes = 1 + emits.length + spawns.length + timers.length + marks
+  if (writes > maxCommitWrites) throw new CommitTooLarge('writes', writes, maxCommitWrites)
+  // A UTF-16 unit takes at most three bytes.
+  if (data.length * 3 <= maxExecutionBytes) return
+  const bytes = utf8Length(data)
+  if (bytes > maxExecutionBytes) throw new CommitTooLarge('bytes of payload', bytes, maxExecutionBytes)
+}
+
 /**
  * The protocol on top of a backend of either kind: checks and serialises every argument before the backend is called,
  * reads what comes back, and keeps the caller's `version` right. Results are promises where the backend's are.
@@ -141,6 +153,7 @@ class Core {
 
   commit(execution: Execution, changes?: CommitChanges) {
     const commit = prepareCommit(execution, changes, this.#numbers)
+    checkSize(commit, this.capabilities)
     const answer = this.#ask((backend) => backend.commit(commit))
     // Only a request that travels can lose its reply.
     const outcome = isPromise(answer) ? resolveOutcome(this.#backend, commit, answer) : answer

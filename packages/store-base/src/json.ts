@@ -47,7 +47,7 @@ function find(value: unknown, depth: number, numbers: Numbers): Problem | undefi
       const found = find(value[index], depth - 1, numbers)
       if (found !== undefined) return at(found, index)
     }
-    return undefined
+    return 'toJSON' in value ? problem('is an array with toJSON, which says something else than its items') : undefined
   }
   if (!isPlain(value)) {
     return problem(`is ${kindOf(value)}, which would not come back as one; store plain data instead`)

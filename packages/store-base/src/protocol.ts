@@ -79,7 +79,7 @@ export interface StoreCapabilities {
   readonly ordered: boolean
   /** A listing goes on behind the last key (deletions skip nothing) or at an offset (they do). */
   readonly paging: 'key' | 'offset'
-  /** The largest number of writes (execution, emits, spawns, timers, marks) in a commit. */
+  /** The largest number of writes in a commit: the execution, each emit, spawn and timer, the mark, the trace step. */
   readonly maxCommitWrites: number
   /** The largest payload of an execution, in bytes. */
   readonly maxExecutionBytes: number

@@ -306,3 +306,27 @@ test('a backend may answer with the promises of another realm', async () => {
   const broken = new CheckedStore(wrapped(backend, () => ForeignPromise.reject(new Error('no'))) as never)
   await expect(broken.load('x')).rejects.toBeInstanceOf(StoreError)
 })
+
+describe.each([
+  ['one write more than the database takes', { maxCommitWrites: 3 }, 'the commit has 4 writes, at most 3 are allowed'],
+  [
+    'a payload of one byte more',
+    { maxExecutionBytes: 600 },
+    /^the commit has \d+ bytes of payload, at most 600 are allowed$/,
+  ],
+])('a commit with %s', (_, limit, message) => {
+  test('is refused before the backend is asked, and leaves the version alone', async () => {
+    const backend = new MapBackend()
+    Object.assign(backend.capabilities, limit)
+    const store = new CheckedStore(remote(backend))
+    const emits = Array.from({ length: 3 }, () => ({ targetId: null, event: newEvent({ kind: 'k' }) }))
+    // Short in characters, and too long in bytes.
+    const execution = newExecution({ definitionId: 'd', context: { text: 'ü'.repeat(100) } })
+    await expect(store.commit(execution, { emits })).rejects.toMatchObject({
+      code: 'COMMIT_TOO_LARGE',
+      message: expect.stringMatching(message),
+    })
+    expect(execution.version).toBe(0)
+    expect(backend.executions.size).toBe(0)
+  })
+})

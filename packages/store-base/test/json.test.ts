@@ -304,3 +304,8 @@ describe('a number that JavaScript does not hold', () => {
     expect(encodeExecution(loaded, 1, 't')).toContain('"n":9007199254740992')
   })
 })
+
+test('an array that would be written as something else than its items is refused', () => {
+  const items = Object.assign([1, 2], { toJSON: () => 'three' })
+  expect(() => validateSerializable({ items }, 'context')).toThrow('context.items is an array with toJSON')
+})
