@@ -23,6 +23,8 @@ export function openFile(Driver: typeof BetterSqlite3, path: string, lockTimeout
   try {
     connection.exec('PRAGMA journal_mode = WAL')
     ensureDurable(connection)
+    // Larger checkpoints write pages that many commits have changed fewer times; the log grows to about 16 MB for it.
+    connection.exec('PRAGMA wal_autocheckpoint = 4000')
     return connection
   } catch (error) {
     connection.close()
