@@ -1,4 +1,4 @@
-export type { SqlExecutor, SqlResult } from './sql/executor.js'
+export { type SqlExecutor, type SqlResult, wasNotSent } from './sql/executor.js'
 export { listingSql, type Sql, scanningListingSql } from './sql/listing.js'
 export { RemoteSqliteBackend, type RemoteSqliteOptions } from './sql/remote-backend.js'
 export { missingFromSqlite, prepareRemoteSchema } from './sql/remote-schema.js'

@@ -1,8 +1,16 @@
-import { CheckedStore, type ExecutionStore, keepVersions, lazyBackend, type StoreCapabilities } from '@harel/store-base'
+import {
+  CheckedStore,
+  type ExecutionStore,
+  InvalidArgument,
+  keepVersions,
+  lazyBackend,
+  type StoreCapabilities,
+} from '@harel/store-base'
 import { prepareRemoteSchema, RemoteSqliteBackend, storeSchema } from '@harel/store-base/sql'
 import type { Client, Config, Transaction } from '@libsql/client'
-import { begin, enableWal, LibsqlExecutor, openClient, TransactionExecutor, toStoreError } from './executor.js'
-import { checkOptions, type LibsqlOptions, type Settings } from './options.js'
+import { borrow, type Connection, checkClient, connect, isReplica } from './client.js'
+import { LibsqlExecutor, TransactionExecutor, toStoreError } from './executor.js'
+import { checkOptions, type LibsqlOptions } from './options.js'
 
 /** The statements that make the tables, indexes and triggers of a prefix. @throws InvalidPrefix */
 export const printSchema = (prefix?: string): string =>
@@ -11,71 +19,59 @@ export const printSchema = (prefix?: string): string =>
     .map(({ sql }) => `${sql};\n`)
     .join('')
 
-const capabilities: StoreCapabilities = {
-  durable: true,
-  shared: true,
-  identity: false,
-  ordered: true,
-  paging: 'key',
-  maxCommitWrites: Number.POSITIVE_INFINITY,
-  // SQLite's own limit of a row (SQLITE_MAX_LENGTH), which holds a little more than the payload.
-  maxExecutionBytes: 999_000_000,
-  dedupe: 'forever',
-  atomicPurge: true,
-  transactions: true,
-}
-
-/** The clients that were opened here and so are closed with their store; a caller's are the caller's to close. */
-const opened = new WeakSet<Client>()
+/** The connections of the clients that were opened here. */
+const opened = new WeakMap<Client, Connection>()
 
 /** Keeps executions in libSQL: a file, a server (sqld, Turso), or an embedded replica of one. */
 export class LibsqlStore extends CheckedStore {
-  readonly #client: Client
   readonly #options: LibsqlOptions
-  readonly #settings: Settings
+  readonly #executor: LibsqlExecutor
   readonly #opened: () => Promise<RemoteSqliteBackend>
 
   /**
    * A store on a client of the caller's, who also closes it. The first call looks for the tables and makes what is
-   * missing.
+   * missing; only then `capabilities` know whether the client's database is in memory.
    *
    * @throws InvalidPrefix, InvalidArgument
    */
   constructor(client: Client, options: LibsqlOptions = {}) {
     const settings = checkOptions(options)
     const { onWarning = console.warn } = options
-    const end = async () => {
-      if (opened.has(client)) client.close()
-    }
+    const own = opened.get(checkClient(client))
+    const connection = own ?? borrow(client)
+    const capabilities: Mutable<StoreCapabilities> = { ...connection.capabilities }
+    const executor = new LibsqlExecutor(connection, settings.lockTimeout)
     const { backend, opened: ready } = lazyBackend(capabilities, async () => {
-      const executor = new LibsqlExecutor(client, settings.lockTimeout, end)
-      if (opened.has(client) && client.protocol === 'file') await enableWal(client)
+      if (client.protocol === 'file') {
+        if (own === undefined) capabilities.durable = await isDurable(client, executor)
+        else await executor.enableWal()
+      }
       const { summary } = await prepareRemoteSchema(executor, settings, onWarning)
       return new RemoteSqliteBackend(executor, capabilities, { ...settings, summary })
     })
     super(backend, options)
-    this.#client = client
     this.#options = options
-    this.#settings = settings
+    this.#executor = executor
     this.#opened = ready
   }
 
   /**
    * Opens a database, and makes the tables ready. `close` closes it.
    *
-   * @param config that of `@libsql/client`: `{ url: 'file:orders.db' }`, `{ url, authToken }`
+   * @param config that of `@libsql/client`: `{ url: 'file:orders.db' }`, `{ url, authToken }`; with `syncUrl`, commits
+   *   and what they are decided by go to the primary, and only listings and traces are read from the file
    * @throws InvalidPrefix, InvalidArgument, SchemaMissing, StoreUnavailable
    */
   static async connect(config: Config, options: LibsqlOptions = {}): Promise<LibsqlStore> {
-    const { lockTimeout } = checkOptions(options)
-    const client = openClient({ timeout: lockTimeout, ...config })
-    opened.add(client)
+    checkOptions(options)
+    const connection = connect(config)
+    opened.set(connection.client, connection)
     try {
-      const store = new LibsqlStore(client, options)
+      const store = new LibsqlStore(connection.client, options)
       await store.#opened()
       return store
     } catch (error) {
-      client.close()
+      connection.close()
       throw error
     }
   }
@@ -87,7 +83,7 @@ export class LibsqlStore extends CheckedStore {
    */
   async transaction<T>(work: (store: ExecutionStore, tx: Transaction) => Promise<T>): Promise<T> {
     const outer = await this.#opened()
-    const tx = await begin(this.#client, this.#settings.lockTimeout)
+    const tx = await this.#executor.begin()
     const executor = new TransactionExecutor(tx)
     const bound = new CheckedStore(outer.within(executor), this.#options)
     const { store, restoreVersions } = keepVersions<ExecutionStore>(bound)
@@ -113,4 +109,19 @@ export class LibsqlStore extends CheckedStore {
   async migrate(): Promise<void> {
     await this.#opened().then((backend) => backend.migrate())
   }
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+/** Whether the database of a caller's client is in a file that commits are decided by. @throws InvalidArgument */
+async function isDurable(client: Client, executor: LibsqlExecutor): Promise<boolean> {
+  if (await isReplica(client)) {
+    throw new InvalidArgument(
+      'client',
+      '(an embedded replica)',
+      'on a file or a server; LibsqlStore.connect opens replicas',
+    )
+  }
+  const [databases] = await executor.read([{ sql: 'SELECT file FROM pragma_database_list', params: [] }])
+  return databases?.rows[0]?.[0] !== ''
 }

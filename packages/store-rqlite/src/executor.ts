@@ -1,5 +1,6 @@
-import { InvalidArgument, OutcomeUnknown, SchemaMissing, StoreUnavailable } from '@harel/store-base'
-import type { Sql, SqlExecutor, SqlResult } from '@harel/store-base/sql'
+import { OutcomeUnknown, SchemaMissing, StoreUnavailable } from '@harel/store-base'
+import { type Sql, type SqlExecutor, type SqlResult, wasNotSent } from '@harel/store-base/sql'
+import type { Hosts } from './hosts.js'
 import type { Settings } from './options.js'
 
 interface StatementResult {
@@ -14,46 +15,24 @@ interface Reply {
   error?: string
 }
 
-/** Where requests go, and with what. */
-export interface Hosts {
-  readonly urls: readonly string[]
-  readonly authorization: string | undefined
+/** Nobody has begun to carry out the request: another node may, or this one later. */
+class NotTaken extends Error {
+  constructor(cause: unknown) {
+    super('no node of rqlite took the request', { cause })
+  }
 }
+
+/** SQLite's error of one statement, which has undone the whole transaction. */
+class StatementError extends Error {}
 
 /**
- * @param urls of the nodes, each with a user and password or without
- * @throws InvalidArgument, which shows no password
+ * What a node says when it has not begun: there is no leader, it is just starting, or it has found nobody at the
+ * leader's address. All its other words (a leadership lost, a connection to the leader broken) leave open what became
+ * of a write.
  */
-export function parseHosts(urls: string | readonly string[], username?: string, password?: string): Hosts {
-  const list = typeof urls === 'string' ? [urls] : urls
-  if (!Array.isArray(list) || list.length === 0) throw new InvalidArgument('urls', urls, 'one or more URLs')
-  let credentials = username === undefined ? undefined : `${username}:${password ?? ''}`
-  const origins = list.map((text: unknown) => {
-    const url = typeof text === 'string' && URL.canParse(text) ? new URL(text) : undefined
-    if (url === undefined || !/^https?:$/.test(url.protocol)) {
-      throw new InvalidArgument('urls', '(not shown)', 'URLs with http: or https:')
-    }
-    if (url.username !== '') {
-      credentials ??= `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
-    }
-    return `${url.origin}${url.pathname.replace(/\/$/, '')}`
-  })
-  const authorization = credentials && `Basic ${Buffer.from(credentials).toString('base64')}`
-  return { urls: origins, authorization }
-}
+const NOT_TAKEN = /^(leader not found|not leader|store not open)|: pool get: dial /
 
-/** Another node may do it, or this one later: it has not begun. */
-const REFUSED = /leader not found|not leader|no leader/i
-
-/** The connection was never made, so nothing was sent. */
-const isUnsent = (error: unknown): boolean =>
-  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|UND_ERR_CONNECT_TIMEOUT/.test(causeCodes(error))
-
-const causeCodes = (error: unknown): string => {
-  if (!(error instanceof Error)) return ''
-  const code = 'code' in error ? String(error.code) : ''
-  return `${code} ${causeCodes(error.cause)} ${error instanceof AggregateError ? error.errors.map(causeCodes).join(' ') : ''}`
-}
+const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
 /** Requests to a cluster: to one node as long as it answers, then to the next. A follower forwards to the leader. */
 export class RqliteExecutor implements SqlExecutor {
@@ -75,70 +54,65 @@ export class RqliteExecutor implements SqlExecutor {
     return this.#request('/db/request?transaction', statements, true)
   }
 
+  reasonOf(error: unknown): 'refused' | undefined {
+    return error instanceof StoreUnavailable && error.cause instanceof StatementError ? 'refused' : undefined
+  }
+
   async close(): Promise<void> {}
 
-  /** Tries the nodes in turn as long as it is certain that none has taken the request. */
+  /** Tries the nodes in turn as long as it is certain that none has begun, or that it does not matter. */
   async #request(path: string, statements: readonly Sql[], writes: boolean): Promise<SqlResult[]> {
     if (statements.length === 0) return []
-    const body = JSON.stringify(statements.map(({ sql, params }) => [sql, ...params]))
+    const { urls } = this.#hosts
+    const body = `[${statements.map(toJson).join()}]`
     const deadline = performance.now() + this.#settings.failoverTimeout
     for (let tries = 1; ; tries++) {
+      const node = this.#current
       try {
-        return await this.#send(path, body, writes)
+        return readReply(await this.#send(`${urls[node]}${path}`, body), statements.length)
       } catch (error) {
-        if (!(error instanceof NotTaken)) throw error
+        if (!(error instanceof NotTaken) && (writes || !(error instanceof OutcomeUnknown))) throw error
         if (performance.now() >= deadline) throw new StoreUnavailable('no node of rqlite took the request', error.cause)
-        this.#current = (this.#current + 1) % this.#hosts.urls.length
-        // After each round of all nodes: an election takes about a second.
-        if (tries % this.#hosts.urls.length === 0)
-          await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 100))
+        // Unless another request has moved on already.
+        if (this.#current === node) this.#current = (node + 1) % urls.length
+        // After a round of all nodes: an election takes about a second.
+        if (tries % urls.length === 0) await pause(50 + Math.random() * 100)
       }
     }
   }
 
-  async #send(path: string, body: string, writes: boolean): Promise<SqlResult[]> {
+  async #send(url: string, body: string): Promise<{ status: number; text: string }> {
     const { authorization } = this.#hosts
     const headers = { 'content-type': 'application/json', ...(authorization && { authorization }) }
-    let status = 0
-    let text: string
+    const signal = AbortSignal.timeout(this.#settings.timeout)
     try {
-      const signal = AbortSignal.timeout(this.#settings.timeout)
-      const response = await fetch(`${this.#hosts.urls[this.#current]}${path}`, {
-        method: 'POST',
-        headers,
-        body,
-        signal,
-      })
-      status = response.status
-      text = await response.text()
+      const response = await fetch(url, { method: 'POST', headers, body, signal })
+      return { status: response.status, text: await response.text() }
     } catch (error) {
-      if (isUnsent(error)) throw new NotTaken(error)
-      // A read changes nothing, so it may be sent again.
-      throw writes ? new OutcomeUnknown('the connection to rqlite broke before the reply', error) : new NotTaken(error)
+      throw wasNotSent(error) ? new NotTaken(error) : new OutcomeUnknown('rqlite did not reply', error)
     }
-    return readReply(status, text, writes)
   }
 }
 
-/** Nobody has begun to carry out the request. */
-class NotTaken extends Error {
-  constructor(cause: unknown) {
-    super('not taken', { cause })
-  }
-}
+/** A statement with its parameters. Beyond 2^53 a number without a point would be an integer, and not the same one. */
+const toJson = ({ sql, params }: Sql): string =>
+  `[${[sql, ...params]
+    .map((value) => {
+      const text = JSON.stringify(value)
+      return Number.isInteger(value) && !Number.isSafeInteger(value) && !text.includes('e') ? `${text}.0` : text
+    })
+    .join()}]`
 
-function readReply(status: number, text: string, writes: boolean): SqlResult[] {
-  if (status !== 200) {
-    const cause = new Error(`status ${status}: ${text.slice(0, 200)}`)
-    if (status === 401 || status === 403)
-      throw new StoreUnavailable(`rqlite refused the request with status ${status}`, cause)
-    if (REFUSED.test(text) || (status === 503 && !writes)) throw new NotTaken(cause)
-    if (writes && status >= 500) throw new OutcomeUnknown(`rqlite failed with status ${status}`, cause)
-    throw new StoreUnavailable(`rqlite failed with status ${status}`, cause)
+function readReply({ status, text }: { status: number; text: string }, statements: number): SqlResult[] {
+  const { results = [], error = '' } = status === 200 ? parse(text) : { error: text }
+  const cause = new Error(`status ${status}: ${error.slice(0, 200)}`)
+  if (NOT_TAKEN.test(error)) throw new NotTaken(cause)
+  if (status >= 400 && status < 500) {
+    throw new StoreUnavailable(`rqlite refused the request with status ${status}`, cause)
   }
-  const { results = [], error } = JSON.parse(text) as Reply
-  const failure = error ?? results.find((result) => result.error !== undefined)?.error
-  if (failure !== undefined) throw toStoreError(failure, writes)
+  const failed = results.find((result) => result.error !== undefined)?.error
+  if (failed !== undefined) throw refusal(failed)
+  if (results.length !== statements) throw new OutcomeUnknown('rqlite has not told what it did', cause)
   return results.map(({ values = [], rows_affected = 0, last_insert_id = 0 }) => ({
     rows: values,
     changes: rows_affected,
@@ -146,14 +120,17 @@ function readReply(status: number, text: string, writes: boolean): SqlResult[] {
   }))
 }
 
-/** What an error in a reply is to a caller: those of SQLite undid the transaction, those of the cluster may not have. */
-function toStoreError(message: string, writes: boolean): Error {
-  const cause = new Error(message)
+/** What stands between us and the nodes may answer anything. */
+function parse(text: string): Reply {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return { error: text }
+  }
+}
+
+function refusal(message: string): Error {
   const table = /no such table: (?:main\.)?(\w+)/.exec(message)?.[1]
   if (table !== undefined) return new SchemaMissing([table])
-  if (REFUSED.test(message)) return new NotTaken(cause)
-  if (writes && /leadership lost|timeout|timed out|raft/i.test(message)) {
-    return new OutcomeUnknown('rqlite lost its leader before the reply', cause)
-  }
-  return new StoreUnavailable('rqlite refused a statement', cause)
+  return new StoreUnavailable('rqlite refused a statement', new StatementError(message))
 }

@@ -1,6 +1,7 @@
 import { CheckedStore, lazyBackend, type StoreCapabilities } from '@harel/store-base'
 import { prepareRemoteSchema, RemoteSqliteBackend, storeSchema } from '@harel/store-base/sql'
-import { parseHosts, RqliteExecutor } from './executor.js'
+import { RqliteExecutor } from './executor.js'
+import { parseHosts } from './hosts.js'
 import { checkOptions, type RqliteOptions } from './options.js'
 
 /** The statements that make the tables, indexes and triggers of a prefix. @throws InvalidPrefix */
@@ -17,8 +18,8 @@ const capabilities: StoreCapabilities = {
   ordered: true,
   paging: 'key',
   maxCommitWrites: Number.POSITIVE_INFINITY,
-  // SQLite's own limit of a row (SQLITE_MAX_LENGTH), which holds a little more than the payload.
-  maxExecutionBytes: 999_000_000,
+  // The server has no limit below SQLite's, but for its memory: it takes about ten times as much.
+  maxExecutionBytes: 64_000_000,
   dedupe: 'forever',
   atomicPurge: true,
   transactions: false,

@@ -9,8 +9,9 @@ import type {
   Verdict,
 } from '../backend.js'
 import { Coalescer } from '../coalescer.js'
-import { StoreUnavailable } from '../errors.js'
+import { CommitTooLarge } from '../errors.js'
 import { type CheckedListQuery, listingPage } from '../listing.js'
+import { Names } from '../names.js'
 import type { PreparedCommit } from '../prepare.js'
 import type { StoreCapabilities } from '../protocol.js'
 import type { CheckedQueuePage, CheckedTimerPage } from '../queues.js'
@@ -31,7 +32,11 @@ export interface RemoteSqliteOptions {
   groupCommit: boolean
 }
 
-type Value = SqlResult['rows'][number][number]
+type Row = SqlResult['rows'][number]
+type Value = Row[number]
+
+/** How many rows are asked for at most once all of them were too many for one answer. */
+const LARGEST_PART = 1000
 
 const text = (value: Value | undefined): string => (value === null || value === undefined ? '' : String(value))
 const textOrNull = (value: Value | undefined): string | null =>
@@ -56,29 +61,28 @@ export class RemoteSqliteBackend implements StoreBackend {
       this.#commits = new Coalescer({
         run: (batch) => this.#commitAll(batch),
         keyOf: ({ id }) => id,
-        sizeOf: ({ data }) => data.length,
-        // A statement that the database refused has undone the batch; what else is unavailable is so for every half of it.
-        mayReplay: (error) => error instanceof StoreUnavailable && isRefusal(error),
+        sizeOf,
+        mayReplay: (error) => executor.reasonOf(error) === 'refused',
       })
     }
   }
 
-  async #rows(statement: Sql): Promise<SqlResult['rows']> {
-    const [result] = await this.#executor.read([statement])
-    return result?.rows ?? []
-  }
-
   async load(id: string): Promise<string | undefined> {
-    const [row] = await this.#rows(this.#statements.load(id))
+    const [row] = await this.#read(this.#statements.load(id))
     return row && text(row[0])
   }
 
   async loadForEvent(id: string, eventId: string): Promise<{ data: string | undefined; processed: boolean }> {
-    const [row] = await this.#rows(this.#statements.loadForEvent(id, eventId))
+    const [row] = await this.#read(this.#statements.loadForEvent(id, eventId))
     return { data: row && text(row[0]), processed: Number(row?.[1]) === 1 }
   }
 
   async commit(commit: PreparedCommit): Promise<Verdict> {
+    const { data, outcome, activePath, emits, spawns, trace } = commit
+    this.#checkSize(data, outcome, activePath)
+    for (const { event } of emits) this.#checkSize(event)
+    for (const { context } of spawns) this.#checkSize(context)
+    this.#checkSize(trace)
     if (this.#commits !== undefined) return this.#commits.submit(commit)
     const [verdict] = await this.#commitAll([commit])
     return verdict as Verdict
@@ -90,11 +94,13 @@ export class RemoteSqliteBackend implements StoreBackend {
   }
 
   async isProcessed(id: string, eventId: string): Promise<boolean> {
-    return (await this.#rows(this.#statements.isProcessed(id, eventId))).length > 0
+    return (await this.#read(this.#statements.isProcessed(id, eventId))).length > 0
   }
 
-  async pendingOutbox(page: CheckedQueuePage): Promise<OutboxRow[]> {
-    const rows = await this.#rows(this.#statements.pendingOutbox(page))
+  async pendingOutbox({ after, limit }: CheckedQueuePage): Promise<OutboxRow[]> {
+    const rows = await this.#readInParts(limit, (part, last) =>
+      this.#statements.pendingOutbox({ after: Number(last?.[0] ?? after), limit: part }),
+    )
     return rows.map(([seq, targetId, event]) => ({
       seq: Number(seq),
       targetId: textOrNull(targetId),
@@ -103,11 +109,13 @@ export class RemoteSqliteBackend implements StoreBackend {
   }
 
   async ackOutbox(seqs: readonly number[]): Promise<void> {
-    await this.#executor.write(seqs.map((seq) => this.#statements.ackOutbox(seq)))
+    await this.#executor.write(deletion(Names(this.#options.prefix).outbox, seqs))
   }
 
-  async pendingSpawns(page: CheckedQueuePage): Promise<SpawnRow[]> {
-    const rows = await this.#rows(this.#statements.pendingSpawns(page))
+  async pendingSpawns({ after, limit }: CheckedQueuePage): Promise<SpawnRow[]> {
+    const rows = await this.#readInParts(limit, (part, last) =>
+      this.#statements.pendingSpawns({ after: Number(last?.[0] ?? after), limit: part }),
+    )
     return rows.map(([seq, parentId, childId, rootPath, context]) => ({
       seq: Number(seq),
       parentId: text(parentId),
@@ -118,16 +126,14 @@ export class RemoteSqliteBackend implements StoreBackend {
   }
 
   async ackSpawn(seqs: readonly number[]): Promise<void> {
-    await this.#executor.write(seqs.map((seq) => this.#statements.ackSpawn(seq)))
+    await this.#executor.write(deletion(Names(this.#options.prefix).spawns, seqs))
   }
 
-  async dueTimers(now: number, page: CheckedTimerPage): Promise<DueTimer[]> {
-    const rows = await this.#rows(this.#statements.dueTimers(now, page))
-    return rows.map(([executionId, path, fireAt]) => ({
-      executionId: text(executionId),
-      path: text(path),
-      fireAt: Number(fireAt),
-    }))
+  async dueTimers(now: number, { after, limit }: CheckedTimerPage): Promise<DueTimer[]> {
+    const rows = await this.#readInParts(limit, (part, last) =>
+      this.#statements.dueTimers(now, { after: last === undefined ? after : toTimer(last), limit: part }),
+    )
+    return rows.map(toTimer)
   }
 
   async deleteTimer(id: string, path: string, fireAt: number): Promise<void> {
@@ -135,18 +141,34 @@ export class RemoteSqliteBackend implements StoreBackend {
   }
 
   async readTrace(id: string): Promise<TraceRow[]> {
-    const rows = await this.#rows(this.#statements.readTrace(id))
+    const all = this.#statements.readTrace(id)
+    const rows = await this.#readInParts(
+      Number.POSITIVE_INFINITY,
+      (part, last) => behind(all, 'idx', last?.[0] ?? -1, part),
+      'replica',
+    )
     return rows.map(([index, entry]) => ({ index: Number(index), entry: text(entry) }))
   }
 
   async appendTrace(id: string, entry: string): Promise<void> {
+    this.#checkSize(entry)
     const { traceMax } = this.#options
     const trim = traceMax === 0 ? [] : [this.#statements.keepNewest(id, traceMax)]
     await this.#executor.write([this.#statements.appendTrace(id, entry), ...trim])
   }
 
   async listExecutions(query: CheckedListQuery): Promise<SummaryRows> {
-    const rows = await this.#rows(this.#statements.list(query))
+    // One more than the page holds tells whether there is a next one.
+    const rows = await this.#readInParts(
+      query.limit + 1,
+      (part, last) =>
+        this.#statements.list({
+          ...query,
+          limit: part - 1,
+          position: last === undefined ? query.position : text(last[0]),
+        }),
+      'replica',
+    )
     const summaries = rows.map(
       ([id, definitionId, version, status, outcome, activePath, parentId, finishedAt]): SummaryRow => ({
         id: text(id),
@@ -163,17 +185,24 @@ export class RemoteSqliteBackend implements StoreBackend {
   }
 
   async idsWithPrefix(prefix: string): Promise<string[]> {
-    return (await this.#rows(this.#statements.idsWithPrefix(prefix))).map(([id]) => text(id))
+    const all = this.#statements.idsWithPrefix(prefix)
+    const rows = await this.#readInParts(
+      Number.POSITIVE_INFINITY,
+      (part, last) => behind(all, 'id', last?.[0] ?? '', part),
+      'replica',
+    )
+    return rows.map(([id]) => text(id))
   }
 
   async publishDefinition(row: DefinitionRow): Promise<DefinitionRow> {
+    this.#checkSize(row.definition)
     const { publishDefinition, loadDefinition } = this.#statements
     const [, stored] = await this.#executor.write([publishDefinition(row), loadDefinition(row.id, row.version)])
     return toDefinition(row.id, row.version, stored?.rows[0]) ?? row
   }
 
   async loadDefinition(id: string, version: string): Promise<DefinitionRow | undefined> {
-    const [row] = await this.#rows(this.#statements.loadDefinition(id, version))
+    const [row] = await this.#read(this.#statements.loadDefinition(id, version))
     return toDefinition(id, version, row)
   }
 
@@ -203,12 +232,78 @@ export class RemoteSqliteBackend implements StoreBackend {
     await this.#commits?.drain()
     await this.#executor.close()
   }
+
+  async #read(statement: Sql, from?: 'primary' | 'replica'): Promise<readonly Row[]> {
+    const [result] = await this.#executor.read([statement], from)
+    return result?.rows ?? []
+  }
+
+  /**
+   * Up to `limit` rows; in parts, each smaller than the one that failed, where they are too large for one answer.
+   *
+   * @param statementFor reads up to so many rows behind a row
+   */
+  async #readInParts(
+    limit: number,
+    statementFor: (limit: number, last: Row | undefined) => Sql,
+    from?: 'primary' | 'replica',
+  ): Promise<Row[]> {
+    const rows: Row[] = []
+    let size = limit
+    while (rows.length < limit) {
+      const wanted = Math.min(size, limit - rows.length)
+      try {
+        const part = await this.#read(statementFor(wanted, rows.at(-1)), from)
+        for (const row of part) rows.push(row)
+        if (part.length < wanted) break
+      } catch (error) {
+        if (wanted === 1 || this.#executor.reasonOf(error) !== 'too large') throw error
+        size = Math.ceil(Math.min(wanted, LARGEST_PART) / 2)
+      }
+    }
+    return rows
+  }
+
+  /** @throws CommitTooLarge for texts that are more than a row of the database holds */
+  #checkSize(...texts: readonly (string | null | undefined)[]): void {
+    const { maxExecutionBytes: limit } = this.capabilities
+    const length = texts.reduce((sum, each) => sum + (each?.length ?? 0), 0)
+    // A character has three bytes at most.
+    if (length * 3 <= limit) return
+    const size = texts.reduce((sum, each) => sum + Buffer.byteLength(each ?? ''), 0)
+    if (size > limit) throw new CommitTooLarge('bytes in a row', size, limit)
+  }
 }
 
-/** Whether the database has answered with an error of SQLite's, other than that it is busy. */
-const isRefusal = ({ cause }: StoreUnavailable): boolean =>
-  cause instanceof Error &&
-  !/SQLITE_BUSY|SQLITE_LOCKED|database is locked/.test(`${'code' in cause ? cause.code : ''} ${cause.message}`)
+/** How many characters of a commit are sent, about. */
+const sizeOf = ({ data, emits, spawns, trace }: PreparedCommit): number =>
+  emits.reduce((sum, { event }) => sum + event.length, 0) +
+  spawns.reduce((sum, { context }) => sum + context.length, 0) +
+  data.length +
+  (trace?.length ?? 0)
 
-const toDefinition = (id: string, version: string, row: readonly Value[] | undefined): DefinitionRow | undefined =>
+const deletion = (table: string, seqs: readonly number[]): Sql[] =>
+  seqs.length === 0
+    ? []
+    : [
+        {
+          sql: `DELETE FROM "${table}" WHERE seq IN (SELECT value FROM json_each(?))`,
+          params: [JSON.stringify(seqs)],
+        },
+      ]
+
+/** Up to `limit` rows of a statement that is ordered by `key`, behind a value of it. */
+const behind = ({ sql, params }: Sql, key: string, value: Value, limit: number): Sql => ({
+  sql: `SELECT * FROM (${sql}) WHERE ${key} > ? ORDER BY ${key} LIMIT ?`,
+  // SQLite takes a negative limit for none.
+  params: [...params, value, limit === Number.POSITIVE_INFINITY ? -1 : limit],
+})
+
+const toTimer = ([executionId, path, fireAt]: Row): DueTimer => ({
+  executionId: text(executionId),
+  path: text(path),
+  fireAt: Number(fireAt),
+})
+
+const toDefinition = (id: string, version: string, row: Row | undefined): DefinitionRow | undefined =>
   row && { id, version, definition: text(row[0]), publishedAt: numberOrNull(row[1]) }

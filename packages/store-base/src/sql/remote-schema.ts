@@ -9,8 +9,6 @@ import { missingFrom, type SchemaObject, sqliteSummaryFill, storeSchema } from '
 const SMALL = 1000
 /** Rows whose summary is filled in one transaction. */
 const FILL = 1000
-/** Processes that start at once can get in each other's way, but not more than once for each thing that is made. */
-const TRIES = 20
 
 const statement = (sql: string, ...params: Sql['params']): Sql => ({ sql, params })
 
@@ -57,9 +55,8 @@ async function isLarge(executor: SqlExecutor, table: string): Promise<boolean> {
   return (result?.rows.length ?? 0) > 0
 }
 
-/** What is missing and can be added in passing: not to a table that is in use and large. */
-async function addable(executor: SqlExecutor, prefix: string): Promise<SchemaObject[]> {
-  const lacking = await missing(executor, prefix)
+/** What of the missing things can be added in passing: nothing to a table that is in use and large. */
+async function addable(executor: SqlExecutor, lacking: readonly SchemaObject[]): Promise<SchemaObject[]> {
   const made = new Set(lacking.filter(({ kind }) => kind === 'table').map(({ table }) => table))
   const large = new Set<string>()
   for (const table of new Set(lacking.map((object) => object.table))) {
@@ -87,18 +84,21 @@ export async function prepareRemoteSchema(
   { prefix, createSchema }: { prefix: string; createSchema: boolean },
   onWarning: OnWarning,
 ): Promise<{ summary: boolean }> {
-  for (let tries = 1; createSchema; tries++) {
-    const objects = await addable(executor, prefix)
+  let lacking = await missing(executor, prefix)
+  let failure: { error: unknown; lacking: number } | undefined
+  while (createSchema) {
+    const objects = await addable(executor, lacking)
     if (objects.length === 0) break
+    // Somebody else may have made some of it meanwhile, and a column cannot be added "if it does not exist".
+    if (failure !== undefined && lacking.length >= failure.lacking) throw failure.error
     const fill = hasSummary(objects) ? [] : [statement(sqliteSummaryFill(prefix), ...ALL_ROWS)]
     try {
       await executor.write([...objects.map(({ sql }) => statement(sql)), ...fill])
     } catch (error) {
-      // Somebody else may have made it meanwhile: a column cannot be added "if it does not exist".
-      if (tries === TRIES) throw error
+      failure = { error, lacking: lacking.length }
     }
+    lacking = await missing(executor, prefix)
   }
-  const lacking = await missing(executor, prefix)
   const tables = lacking.filter(({ kind, shared }) => kind === 'table' && shared)
   if (tables.length > 0) throw new SchemaMissing(tables.map(nameOf))
   if (lacking.length > 0) {

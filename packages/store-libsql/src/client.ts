@@ -1,0 +1,101 @@
+import { InvalidArgument, type StoreCapabilities, StoreUnavailable } from '@harel/store-base'
+import { type Client, type Config, createClient } from '@libsql/client'
+
+/** A client and what a store has to know about it. */
+export interface Connection {
+  readonly client: Client
+  /** A copy of the database in a file, which listings are read from. */
+  readonly replica?: Client
+  readonly capabilities: StoreCapabilities
+  /** Closes what was opened here; a caller's client is the caller's to close. */
+  close(): void
+}
+
+const inFile: StoreCapabilities = {
+  durable: true,
+  shared: true,
+  identity: false,
+  ordered: true,
+  paging: 'key',
+  maxCommitWrites: Number.POSITIVE_INFINITY,
+  // SQLite's own limit of a row (SQLITE_MAX_LENGTH), which holds a little more than the payload.
+  maxExecutionBytes: 999_000_000,
+  dedupe: 'forever',
+  atomicPurge: true,
+  transactions: true,
+}
+/** sqld holds 5,000,000 bytes in a row. */
+const onServer: StoreCapabilities = { ...inFile, maxExecutionBytes: 4_990_000 }
+
+const capabilitiesOf = ({ protocol }: Client): StoreCapabilities => (protocol === 'file' ? inFile : onServer)
+
+/** @throws InvalidArgument */
+export function checkClient(client: Client): Client {
+  if (typeof client?.batch === 'function' && typeof client.transaction === 'function') return client
+  throw new InvalidArgument('client', client, 'a client of @libsql/client; LibsqlStore.connect takes a configuration')
+}
+
+/** A client of the caller's. */
+export const borrow = (client: Client): Connection => ({
+  client,
+  capabilities: capabilitiesOf(client),
+  close: () => {},
+})
+
+/**
+ * A client for the configuration. For an embedded replica two, one for the primary and one for the copy: through the
+ * copy alone, the whole process would stand still while the primary writes.
+ *
+ * @throws InvalidArgument, StoreUnavailable
+ */
+export function connect(config: Config): Connection {
+  if (typeof config !== 'object' || config === null) throw invalidConfig()
+  const { url, syncUrl, syncInterval, readYourWrites, offline, encryptionKey, timeout, ...rest } = config
+  if (offline === true) throw new InvalidArgument('config.offline', offline, 'left out: the primary decides on commits')
+  // Each connection of the client would have a database of its own.
+  if (/^file:(\/\/)?$/.test(url)) throw new InvalidArgument('config.url', url, "the path of a file, or ':memory:'")
+  // The driver's own waiting for a lock would stop the process; the store tries again by itself.
+  const client = open(syncUrl === undefined ? { ...config, timeout: 0 } : { ...rest, url: syncUrl })
+  if (syncUrl === undefined)
+    return { client, capabilities: memoryOf(url) ?? capabilitiesOf(client), close: () => client.close() }
+  try {
+    const replica = open(config)
+    const close = () => {
+      client.close()
+      replica.close()
+    }
+    return { client, replica, capabilities: capabilitiesOf(client), close }
+  } catch (error) {
+    client.close()
+    throw error
+  }
+}
+
+/** A database in memory goes with its client; only clients of a shared cache see the same one. */
+function memoryOf(url: string): StoreCapabilities | undefined {
+  if (!/^(file:)?:memory:/.test(url)) return undefined
+  return { ...inFile, durable: false, shared: url.includes('cache=shared') }
+}
+
+// No word of the driver's: it may show the URL, and with it a token.
+const invalidConfig = () => new InvalidArgument('config', '(not shown)', 'a configuration of @libsql/client')
+
+function open(config: Config): Client {
+  try {
+    return createClient(config)
+  } catch (error) {
+    const { code } = error as { code?: unknown }
+    if (typeof code !== 'string' || code.startsWith('URL_')) throw invalidConfig()
+    throw new StoreUnavailable(`libSQL failed with ${code}`, error)
+  }
+}
+
+/**
+ * Whether a client on a file is an embedded replica's: only its writes and transactions go to the primary, and with
+ * `offline` not even these. It can be told by nothing but trying.
+ */
+export const isReplica = (client: Client): Promise<boolean> =>
+  client.sync().then(
+    () => true,
+    (error: unknown) => !String(error).includes('SyncNotSupported'),
+  )
