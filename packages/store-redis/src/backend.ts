@@ -22,7 +22,7 @@ import type { Connection } from './client.js'
 import { beginsWith, type Keys, timerMember } from './keys.js'
 import { Listing, type Reindexed } from './listing.js'
 import { Queue } from './queue.js'
-import { beginnings, fromEmit, fromSpawn, toOutboxRow, toSpawnRow, toTimers, toTraceRow, versionOf } from './rows.js'
+import { beginnings, fromCommit, toOutboxRow, toSpawnRow, toTimers, toTraceRow, versionOf } from './rows.js'
 import { ADD_TRACE, CHANGED, COMMIT, DELETE_TIMER, DUE_TIMERS, HEAD_BYTES, PURGE } from './scripts.js'
 
 const MEBIBYTE = 1024 * 1024
@@ -64,6 +64,11 @@ export class RedisBackend implements StoreBackend {
     this.#end = end
   }
 
+  /** Resolves when the server can be worked with. */
+  open(): Promise<void> {
+    return this.#connection.open()
+  }
+
   async load(id: string): Promise<string | undefined> {
     return (await this.#connection.read((client) => client.get(this.#keys.execution(id)))) ?? undefined
   }
@@ -79,28 +84,20 @@ export class RedisBackend implements StoreBackend {
 
   async commit(commit: PreparedCommit): Promise<Verdict> {
     checkSize(commit)
-    const { id, data, expected, processedEventId: event = '', emits, spawns, timers, trace = '' } = commit
-    if (trace !== '') checkTraceId(id)
+    const { id, processedEventId, emits, spawns, timers, trace } = commit
+    if (trace !== undefined) checkTraceId(id)
     const keys = this.#keys
     const used = [keys.execution(id), keys.ids, keys.mixed]
-    if (event !== '') used.push(keys.processed(id))
+    if (processedEventId !== undefined) used.push(keys.processed(id))
     if (emits.length > 0) used.push(keys.outbox, keys.outboxCounter)
     if (spawns.length > 0) used.push(keys.spawns, keys.spawnCounter)
     if (timers.length > 0) used.push(keys.timers, keys.timerPaths(id))
-    if (trace !== '') used.push(keys.trace(id), keys.traceCounter(id))
-    const { answer, repeated } = await this.#connection.write(COMMIT, used, [
-      ...[id, data, expected, event, trace, this.#traceMax, emits.length, spawns.length, timers.length],
-      ...emits.map(fromEmit),
-      ...spawns.map((spawn) => fromSpawn(id, spawn)),
-      ...timers.flatMap((op) => [op.path, op.action === 'schedule' ? op.fireAt : '']),
-    ])
-    const [applied, detail] = answer as [applied: number | string, detail: number | string]
-    if (Number(applied) === 1) {
-      const first = Number(detail)
-      return { applied: true, seqs: emits.map((_, index) => first + index) }
-    }
+    if (trace !== undefined) used.push(keys.trace(id), keys.traceCounter(id))
+    const { answer, repeated } = await this.#connection.write(COMMIT, used, fromCommit(commit, this.#traceMax))
+    if (!Array.isArray(answer)) return { applied: true, seqs: emits.map((_, index) => Number(answer) + index) }
     if (repeated) throw new OutcomeUnknown('the connection broke, and the commit was refused when it was sent again')
-    return { applied: false, found: detail === '' ? null : Number(detail) }
+    const [found] = answer as unknown[]
+    return { applied: false, found: found === '' ? null : Number(found) }
   }
 
   async isProcessed(id: string, eventId: string): Promise<boolean> {

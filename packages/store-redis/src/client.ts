@@ -15,28 +15,24 @@ type Argument = string | number
 export class Connection {
   readonly #client: Redis
   readonly #cluster: Cluster | undefined
+  readonly #check: (connection: Connection) => Promise<void>
   readonly #resends: boolean
   readonly #unanswered = new Set<(error: Error) => void>()
-  #breaks = 0
-  #closed = false
+  #state: 'new' | 'checked' | 'closed' = 'new'
 
-  constructor(client: Client) {
+  /** @param check called before anything is asked, until it has succeeded once */
+  constructor(client: Client, check: (connection: Connection) => Promise<void>) {
     // Their methods differ in the types of answers that are not asked for here.
     this.#client = client as Redis
     this.#cluster = client.isCluster ? (client as Cluster) : undefined
+    this.#check = check
     this.#resends = this.#cluster !== undefined || this.#client.options.autoResendUnfulfilledCommands !== false
-    for (const node of this.nodes()) this.#watch(node)
-    this.#cluster?.on('+node', this.#watch)
+    if (!this.#resends) this.#client.on('close', this.#giveUp)
   }
 
-  get isCluster(): boolean {
-    return this.#cluster !== undefined
-  }
-
-  /** Which nodes of a cluster are read from; undefined: those that are written to. */
-  get readsFrom(): unknown {
-    const scaleReads = this.#cluster?.options.scaleReads ?? 'master'
-    return scaleReads === 'master' ? undefined : scaleReads
+  /** The client, where it is one of a cluster. */
+  get cluster(): Cluster | undefined {
+    return this.#cluster
   }
 
   /** What the client puts in front of keys, but not in front of patterns. */
@@ -49,17 +45,33 @@ export class Connection {
     return this.#cluster === undefined ? [this.#client] : this.#cluster.nodes('master')
   }
 
-  /** @throws StoreUnavailable, CorruptRecord, StoreClosed */
-  async read<T>(ask: (client: Redis) => Promise<T>): Promise<T> {
-    if (this.#closed) throw new StoreClosed()
+  /** Resolves when the check has succeeded; as `read` otherwise. */
+  async open(): Promise<void> {
+    if (this.#state === 'new') await this.#check(this)
+    if (this.#state === 'closed') throw new StoreClosed()
+    this.#state = 'checked'
+  }
+
+  /** As `read`, for the check itself. */
+  async ask<T>(question: (client: Redis) => Promise<T>): Promise<T> {
     try {
-      return await this.#answered(ask(this.#client))
+      return await this.#answered(question(this.#client))
     } catch (error) {
       throw toStoreError(error, StoreUnavailable)
     }
   }
 
-  /** As `read`: the answers to several commands, sent together. */
+  /**
+   * What a command answers that changes nothing, or the same when it is sent twice.
+   *
+   * @throws StoreUnavailable, CorruptRecord, StoreClosed
+   */
+  async read<T>(question: (client: Redis) => Promise<T>): Promise<T> {
+    if (this.#state !== 'checked') await this.open()
+    return this.ask(question)
+  }
+
+  /** As `read`: what several commands answer, sent together. */
   async readAll(queue: (pipeline: ChainableCommander) => unknown): Promise<unknown[]> {
     const results = await this.read((client) => {
       const pipeline = client.pipeline()
@@ -72,13 +84,13 @@ export class Connection {
     })
   }
 
-  /** As `read`: what a script answers that does no harm when it runs twice. */
+  /** As `read`: what a script answers. */
   async evaluate(script: Script, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     return this.read(() => this.#run(script, keys, args))
   }
 
   /**
-   * What a script answers that changes something, and whether it may have run before: the client sends again what had no
+   * What a script answers that changes something, and whether it may have run twice: the client sends again what had no
    * answer when a connection broke.
    *
    * @throws OutcomeUnknown when there was no answer; StoreUnavailable, CorruptRecord, StoreClosed when it has not run
@@ -88,26 +100,34 @@ export class Connection {
     keys: readonly string[],
     args: readonly Argument[],
   ): Promise<{ answer: unknown; repeated: boolean }> {
-    if (this.#closed) throw new StoreClosed()
+    if (this.#state !== 'checked') await this.open()
     // Once it waits in the client, nobody can tell whether it was sent.
-    if (this.#client.status !== 'ready') await this.read((client) => client.ping())
-    const breaks = this.#breaks
+    if (this.#client.status !== 'ready') await this.ask((client) => client.ping())
+    const sockets = this.#sockets()
     try {
       const answer = await this.#answered(this.#run(script, keys, args))
-      return { answer, repeated: this.#breaks !== breaks }
+      return { answer, repeated: this.#sockets() !== sockets }
     } catch (error) {
       throw toStoreError(error, OutcomeUnknown)
     }
   }
 
   async #run({ text, digest }: Script, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
-    const rest = [keys.length, ...keys, ...args]
     try {
-      return await this.#client.call('evalsha', [digest, ...rest])
+      return await this.#client.call('evalsha', [digest, keys.length, ...keys, ...args])
     } catch (error) {
       if (!isUnknownScript(error)) throw error
     }
-    return this.#client.call('eval', [text, ...rest])
+    return this.#client.call('eval', [text, keys.length, ...keys, ...args])
+  }
+
+  /** Something else after each new connection. */
+  #sockets(): unknown {
+    return this.#cluster === undefined
+      ? this.#client.stream
+      : this.nodes()
+          .map(({ stream }) => numberOf(stream))
+          .join()
   }
 
   /** A client that sends nothing again forgets what had no answer. */
@@ -119,22 +139,27 @@ export class Connection {
     })
   }
 
-  readonly #watch = (node: Redis): void => {
-    node.on('close', this.#onBreak)
-  }
-
-  readonly #onBreak = (): void => {
-    this.#breaks += 1
-    if (this.#resends) return
-    for (const reject of this.#unanswered) reject(new Error('the connection closed before the answer'))
+  readonly #giveUp = (): void => {
+    for (const reject of this.#unanswered) reject(new Error('the connection closed before there was an answer'))
   }
 
   /** Lets go of the client; later calls reject with `StoreClosed`. */
   release(): void {
-    this.#closed = true
-    this.#cluster?.off('+node', this.#watch)
-    for (const node of this.nodes()) node.off('close', this.#onBreak)
+    this.#state = 'closed'
+    this.#client.off('close', this.#giveUp)
   }
+}
+
+const numbers = new WeakMap<object, number>()
+let last = 0
+
+/** A number for this object alone. */
+function numberOf(object: object): number {
+  const known = numbers.get(object)
+  if (known !== undefined) return known
+  last += 1
+  numbers.set(object, last)
+  return last
 }
 
 /** @throws InvalidArgument */

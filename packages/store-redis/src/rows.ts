@@ -2,6 +2,7 @@ import {
   type DueTimer,
   decodeExecution,
   type OutboxRow,
+  type PreparedCommit,
   type PreparedEmit,
   type PreparedSpawn,
   type SpawnRow,
@@ -10,11 +11,25 @@ import {
 } from '@harel/store-base'
 import type { QueueEntry } from './queue.js'
 
+/** The arguments of the script of commits. */
+export function fromCommit(commit: PreparedCommit, traceMax: number): (string | number)[] {
+  const { id, data, expected, processedEventId = '', emits, spawns, timers, trace } = commit
+  const args = [id, data, expected, processedEventId, emits.length]
+  for (const emit of emits) args.push(fromEmit(emit))
+  if (spawns.length + timers.length === 0 && trace === undefined) return args
+  args.push(spawns.length)
+  for (const spawn of spawns) args.push(fromSpawn(id, spawn))
+  args.push(timers.length)
+  for (const op of timers) args.push(op.path, op.action === 'schedule' ? op.fireAt : '')
+  if (trace !== undefined) args.push(trace, traceMax)
+  return args
+}
+
 /** How an outbox entry stands in its hash: the target, and the event as the text of its text. */
-export const fromEmit = ({ targetId, event }: PreparedEmit): string => JSON.stringify({ t: targetId, e: event })
+const fromEmit = ({ targetId, event }: PreparedEmit): string => JSON.stringify({ t: targetId, e: event })
 
 /** How a spawn stands in its hash. The context is a text already. */
-export const fromSpawn = (id: string, { childId, rootPath, context }: PreparedSpawn): string =>
+const fromSpawn = (id: string, { childId, rootPath, context }: PreparedSpawn): string =>
   `${JSON.stringify({ p: id, c: childId, r: rootPath }).slice(0, -1)},"x":${context}}`
 
 /** The texts with which entries begin whose first member has this value: as they are written here, and by Python. */

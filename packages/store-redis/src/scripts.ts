@@ -27,8 +27,9 @@ export const HEAD_BYTES = 64
  */
 const STORED_VERSION = `
 local function storedVersion(key)
-  local head = redis.call('GETRANGE', key, 0, ${HEAD_BYTES - 1})
+  local head = redis.pcall('GETRANGE', key, 0, ${HEAD_BYTES - 1})
   if head == '' then return false, false end
+  if type(head) == 'table' then return nil end
   local version = string.match(head, '^{"version":(%d+)[,}]')
   if version then return version, false end
   local ok, payload = pcall(cjson.decode, redis.call('GET', key))
@@ -42,28 +43,24 @@ end
 const CHECKS = `
 local function wrongKey(key, wanted)
   local found = redis.call('TYPE', key).ok
-  if found ~= 'none' and found ~= wanted then
+  if found ~= wanted and found ~= 'none' then
     return redis.error_reply('${WRONG_KEY} ' .. key .. ' holds a ' .. found .. ' instead of a ' .. wanted)
   end
 end
 local function wrongCounter(key)
-  local wrong = wrongKey(key, 'string')
-  if wrong then return wrong end
-  local count = redis.call('GET', key)
-  if count and not (#count < 16 and string.match(count, '^%d+$')) then
+  local count = redis.pcall('GET', key)
+  if count and (type(count) == 'table' or not string.match(count, '^%d+$')) then
     return redis.error_reply('${WRONG_KEY} ' .. key .. ' holds something else than a count')
   end
 end
 `
 
-/** `appendTrace`: the step is the text of an object, its index becomes the last member. */
+/** Adds `step`, the text of an object, to `trace` with its index as the last member, and keeps the last `kept` ones. */
 const APPEND_TRACE = `
-local function appendTrace(trace, counter, step, kept)
-  local index = string.format('%.0f', redis.call('INCR', counter) - 1)
-  local separator = step == '{}' and '' or ', '
-  redis.call('RPUSH', trace, string.sub(step, 1, -2) .. separator .. '"index": ' .. index .. '}')
-  if kept > 0 then redis.call('LTRIM', trace, -kept, -1) end
-end
+local index = string.format('%.0f', redis.call('INCR', traceCounter) - 1)
+local separator = step == '{}' and '' or ', '
+redis.call('RPUSH', trace, string.sub(step, 1, -2) .. separator .. '"index": ' .. index .. '}')
+if kept ~= '0' then redis.call('LTRIM', trace, '-' .. kept, -1) end
 `
 
 /**
@@ -71,61 +68,76 @@ end
  *
  * KEYS: execution, ids, ids with other writers; then, where the commit has something for them, processed; outbox and its
  * counter; spawns and their counter; timers and the paths of the execution's timers; trace and its counter. ARGV: id,
- * payload, expected version, event id ('' for none), trace step ('' for none), kept steps of the trace, the numbers of
- * emits, of spawns and of timers; then the emits, the spawns, and path and time of each timer (time '' to cancel).
+ * payload, expected version, event id ('' for none); then the number of emits and the emits, the same of spawns, the
+ * number of timers and path and time of each (time '' to cancel), and the trace step and the number of steps that are
+ * kept. What is left out at the end is not there.
  *
- * Returns {1, first outbox number} or {0, stored version, '' for none}.
+ * Returns the first outbox number (0 for none), or where the commit is refused {stored version, '' for none}.
  */
-export const COMMIT = script(`${STORED_VERSION}${CHECKS}${APPEND_TRACE}
-local id, payload, expected, event, step = unpack(ARGV, 1, 5)
-local emits, spawns, timers = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+export const COMMIT = script(`${STORED_VERSION}${CHECKS}
+local id, payload, expected, event = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local emitsAt = 5
+local emits = tonumber(ARGV[emitsAt] or 0)
+local spawnsAt = emitsAt + 1 + emits
+local spawns = tonumber(ARGV[spawnsAt] or 0)
+local timersAt = spawnsAt + 1 + spawns
+local timers = tonumber(ARGV[timersAt] or 0)
+local step, kept = ARGV[timersAt + 1 + 2 * timers], ARGV[timersAt + 2 + 2 * timers]
 
-local wrong = wrongKey(KEYS[1], 'string')
-if wrong then return wrong end
 local stored, foreign = storedVersion(KEYS[1])
-if stored == nil then return redis.error_reply('${NO_VERSION}') end
-if (stored or '0') ~= expected then return {0, stored or ''} end
+if stored == nil then return wrongKey(KEYS[1], 'string') or redis.error_reply('${NO_VERSION}') end
+if (stored or '0') ~= expected then return {stored or ''} end
 
-local position = 3
+local position, wrong = 3, nil
 local function key(wanted)
   position = position + 1
-  if not wrong then wrong = wanted and wrongKey(KEYS[position], wanted) or not wanted and wrongCounter(KEYS[position]) end
+  wrong = wrong or wanted and wrongKey(KEYS[position], wanted)
   return KEYS[position]
 end
 local processed, outbox, outboxCounter, spawned, spawnCounter, armed, paths, trace, traceCounter
 if event ~= '' then processed = key('set') end
 if emits > 0 then outbox, outboxCounter = key('hash'), key() end
-if spawns > 0 then spawned, spawnCounter = key('hash'), key() end
+if spawns > 0 then
+  spawned, spawnCounter = key('hash'), key()
+  wrong = wrong or wrongCounter(spawnCounter)
+end
 if timers > 0 then armed, paths = key('zset'), key('set') end
-if step ~= '' then trace, traceCounter = key('list'), key() end
+if step then
+  trace, traceCounter = key('list'), key()
+  wrong = wrong or wrongCounter(traceCounter)
+end
 if foreign or not stored then wrong = wrong or wrongKey(KEYS[2], 'zset') or wrongKey(KEYS[3], 'set') end
 if wrong then return wrong end
 
+local first = 0
+if outbox then
+  -- The first write: where it fails, nothing has been written.
+  local last = redis.pcall('INCRBY', outboxCounter, emits)
+  if type(last) == 'table' then return wrongCounter(outboxCounter) or last end
+  first = last - emits + 1
+end
 redis.call('SET', KEYS[1], payload)
 -- What we have written before is known already.
 if foreign or not stored then redis.call('ZADD', KEYS[2], 0, id) end
 if foreign then redis.call('SADD', KEYS[3], id) end
 if processed then redis.call('SADD', processed, event) end
 
-local at = 9
-local function enqueue(queue, counter, count)
-  local last = redis.call('INCRBY', counter, count) - count
+local function enqueue(queue, number, at, count)
+  if count == 1 then return redis.call('HSET', queue, number, ARGV[at + 1]) end
   -- In parts, because a call takes a limited number of arguments.
   for start = 1, count, 1000 do
     local fields = {}
     for i = start, math.min(start + 999, count) do
-      fields[#fields + 1] = string.format('%.0f', last + i)
+      fields[#fields + 1] = number + i - 1
       fields[#fields + 1] = ARGV[at + i]
     end
     redis.call('HSET', queue, unpack(fields))
   end
-  at = at + count
-  return last + 1
 end
-local first = emits > 0 and enqueue(outbox, outboxCounter, emits) or 0
-if spawns > 0 then enqueue(spawned, spawnCounter, spawns) end
-for i = 1, timers do
-  local path, time = ARGV[at + 2 * i - 1], ARGV[at + 2 * i]
+if outbox then enqueue(outbox, first, emitsAt, emits) end
+if spawned then enqueue(spawned, redis.call('INCRBY', spawnCounter, spawns) - spawns + 1, spawnsAt, spawns) end
+for i = timersAt + 1, timersAt + 2 * timers, 2 do
+  local path, time = ARGV[i], ARGV[i + 1]
   if time == '' then
     redis.call('ZREM', armed, id .. '\\0' .. path)
     redis.call('SREM', paths, path)
@@ -134,8 +146,10 @@ for i = 1, timers do
     redis.call('SADD', paths, path)
   end
 end
-if trace then appendTrace(trace, traceCounter, step, tonumber(ARGV[6])) end
-return {1, first}
+if trace then
+  ${APPEND_TRACE}
+end
+return first
 `)
 
 /**
@@ -151,11 +165,12 @@ end
 `
 
 /** KEYS: trace, its counter, where the result is kept. ARGV: step, kept steps. */
-export const ADD_TRACE = script(`${CHECKS}${APPEND_TRACE}${ONCE}
+export const ADD_TRACE = script(`${CHECKS}${ONCE}
+local trace, traceCounter, step, kept = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 if done(KEYS[3]) then return 1 end
-local wrong = wrongKey(KEYS[1], 'list') or wrongCounter(KEYS[2])
+local wrong = wrongKey(trace, 'list') or wrongCounter(traceCounter)
 if wrong then return wrong end
-appendTrace(KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2]))
+${APPEND_TRACE}
 return note(KEYS[3], 1)
 `)
 

@@ -1,6 +1,6 @@
-import { CheckedStore, InvalidArgument, lazyBackend, type OnWarning } from '@harel/store-base'
+import { CheckedStore, InvalidArgument, type OnWarning } from '@harel/store-base'
 import { type RedisOptions as ClientOptions, Redis } from 'ioredis'
-import { capabilities, RedisBackend } from './backend.js'
+import { RedisBackend } from './backend.js'
 import { type Client, Connection, checkClient } from './client.js'
 import { isForbidden, needsHashTag } from './errors.js'
 import { Keys } from './keys.js'
@@ -10,8 +10,8 @@ import { checkOptions, type RedisOptions } from './options.js'
 /** The clients that were opened here and so are ended with their store; a caller's are the caller's to end. */
 const opened = new WeakSet<Client>()
 
-/** A server that is gone for five seconds is waited for, one that says nothing is given up: see `connect`. */
-const CLIENT: ClientOptions = {
+/** How long is waited for a server that is gone, or says nothing: see `connect`. */
+const PATIENCE: ClientOptions = {
   connectTimeout: 5000,
   socketTimeout: 10_000,
   maxRetriesPerRequest: 10,
@@ -23,7 +23,7 @@ const CLIENT: ClientOptions = {
  * crash of the server is what its settings promise: with `appendfsync always`, that nothing acknowledged is lost.
  */
 export class RedisStore extends CheckedStore {
-  readonly #opened: () => Promise<RedisBackend>
+  readonly #backend: RedisBackend
 
   /**
    * A store on a client of the caller's, who also ends it. How long a call waits for a server that cannot be reached is
@@ -35,27 +35,22 @@ export class RedisStore extends CheckedStore {
     checkClient(client)
     const settings = checkOptions(options)
     const { onWarning = console.warn } = options
-    const { backend, opened: ready } = lazyBackend(capabilities, async () => {
-      const connection = new Connection(client)
-      try {
-        checkCluster(connection, settings.hashTag)
-        await warnOfEviction(connection, onWarning)
-      } catch (error) {
-        connection.release()
-        throw error
-      }
-      return new RedisBackend(connection, new Keys(settings), settings.traceMax, async () => {
-        connection.release()
-        if (opened.has(client)) await end(client)
-      })
+    const connection = new Connection(client, async (unchecked) => {
+      checkCluster(unchecked, settings.hashTag)
+      await warnOfEviction(unchecked, onWarning)
+    })
+    const backend = new RedisBackend(connection, new Keys(settings), settings.traceMax, async () => {
+      connection.release()
+      if (opened.has(client)) await end(client)
     })
     super(backend, options)
-    this.#opened = ready
+    this.#backend = backend
   }
 
   /**
-   * Connects to one server, not to a cluster; `close` ends the connection. A call fails when the server cannot be reached
-   * for some ten attempts (five seconds, or a minute where it does not answer at all), unless `client` says otherwise.
+   * Connects to one server, not to a cluster; `close` ends the connection. A call fails when some ten attempts to reach
+   * the server have failed (after five seconds; after a minute where it does not even refuse), or when it says nothing for
+   * ten seconds, unless `client` has other options.
    *
    * @param url `redis://…` or `rediss://…`
    * @param options those of the store, and in `client` those of ioredis
@@ -69,13 +64,13 @@ export class RedisStore extends CheckedStore {
     if (typeof url !== 'string' || !/^rediss?:$/.test(URL.parse(url)?.protocol ?? '')) {
       throw new InvalidArgument('url', '(not shown)', 'redis://… or rediss://…')
     }
-    const redis = new Redis(url, { ...CLIENT, ...client, replyMapping: 'legacy' })
+    const redis = new Redis(url, { ...PATIENCE, ...client, replyMapping: 'legacy' })
     opened.add(redis)
     // Without a listener, ioredis prints errors of the connection; each call reports its own.
     redis.on('error', () => {})
     try {
       const store = new RedisStore(redis, options)
-      await store.#opened()
+      await store.#backend.open()
       return store
     } catch (error) {
       redis.disconnect()
@@ -88,8 +83,8 @@ export class RedisStore extends CheckedStore {
    * only where another program, such as Python harel, creates or purges executions under the same prefix. Walks through
    * all keys of the database without stopping it.
    */
-  async reindex(): Promise<Reindexed> {
-    return (await this.#opened()).reindex()
+  reindex(): Promise<Reindexed> {
+    return this.#backend.reindex()
   }
 }
 
@@ -100,17 +95,18 @@ async function end(client: Client): Promise<void> {
 }
 
 /** @throws InvalidArgument */
-function checkCluster(connection: Connection, hashTag: boolean): void {
-  if (!connection.isCluster) return
-  if (!hashTag && !/\{[^}]+\}/.test(connection.keyPrefix)) throw needsHashTag()
-  if (connection.readsFrom !== undefined) {
-    throw new InvalidArgument('client.options.scaleReads', connection.readsFrom, '"master": replicas lag behind')
+function checkCluster({ cluster, keyPrefix }: Connection, hashTag: boolean): void {
+  if (cluster === undefined) return
+  if (!hashTag && !/\{[^}]+\}/.test(keyPrefix)) throw needsHashTag()
+  const { scaleReads } = cluster.options
+  if (scaleReads !== 'master') {
+    throw new InvalidArgument('client.options.scaleReads', scaleReads, '"master", for replicas lag behind')
   }
 }
 
 /** A server that evicts keys when its memory is full loses executions. Who may not ask is not warned. */
 async function warnOfEviction(connection: Connection, onWarning: OnWarning): Promise<void> {
-  const info = await connection.read((client) =>
+  const info = await connection.ask((client) =>
     client.info('memory').catch((error: unknown) => {
       if (isForbidden(error)) return ''
       throw error
