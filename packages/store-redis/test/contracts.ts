@@ -63,13 +63,13 @@ function probesOn(client: () => Redis, prefix: string, hashTag: boolean): Probes
     },
     rows: async () => {
       const counts: Record<string, number> = {}
-      for (const { key, size } of await sizesOf(client(), `${beginning}:`)) {
+      for (const { key, answer } of await sizesOf(client(), `${beginning}:`)) {
         if (key.endsWith(':seq')) continue
         const kind = key
           .split(':')
           .slice(1, key.includes(':index:') ? 3 : 2)
           .join(':')
-        counts[kind] = (counts[kind] ?? 0) + size
+        counts[kind] = (counts[kind] ?? 0) + Number(answer)
       }
       return counts
     },
