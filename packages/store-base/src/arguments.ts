@@ -1,4 +1,4 @@
-import { describe } from './describe.js'
+import { describe, kindOf } from './describe.js'
 import { InvalidArgument } from './errors.js'
 import { STATUSES, type Status, type TimerOp } from './records.js'
 
@@ -65,7 +65,7 @@ export function checkStatus(argument: string, value: unknown): Status {
 /** Refuses what is no object with members (arrays and null are none). */
 export function checkObject(argument: string, value: unknown): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new InvalidArgument(argument, value, 'an object')
+    throw new InvalidArgument(argument, value, 'an object', kindOf(value))
   }
   return value as Record<string, unknown>
 }
@@ -87,7 +87,7 @@ export function checkMembers(argument: string, value: unknown, allowed: readonly
 
 /** A copy of the array, in which holes have become members that are undefined: `map` would pass over holes. */
 export function checkArray(argument: string, value: unknown): unknown[] {
-  if (!Array.isArray(value)) throw new InvalidArgument(argument, value, 'an array')
+  if (!Array.isArray(value)) throw new InvalidArgument(argument, value, 'an array', kindOf(value))
   return [...value]
 }
 

@@ -3,9 +3,9 @@ import { AsyncStore } from './async-store.js'
 import type { DefinitionRow, StoreBackend, SyncStoreBackend } from './backend.js'
 import { decodeExecution } from './decode.js'
 import { encodeJson } from './encode.js'
-import { CommitTooLarge, StoreClosed, StoreConflict, StoreError, StoreUnavailable } from './errors.js'
+import { CommitTooLarge, InvalidArgument, StoreClosed, StoreConflict, StoreError, StoreUnavailable } from './errors.js'
 import { checkListQuery, toPage } from './listing.js'
-import type { Numbers, OnWarning, ReadOptions } from './numbers.js'
+import type { Numbers, OnWarning } from './numbers.js'
 import { type PreparedCommit, prepareCommit, prepareTrace } from './prepare.js'
 import type {
   Awaitable,
@@ -27,6 +27,23 @@ export interface StoreOptions {
   onWarning?: OnWarning
   /** What becomes of stored numbers that JavaScript does not hold exactly. Default: `exact`. */
   numbers?: Numbers
+}
+
+/**
+ * The options that every store has, with their defaults. A member that is neither one of them nor in `own` is refused:
+ * a misspelt prefix must not mean another one.
+ *
+ * @throws InvalidArgument
+ */
+export function checkStoreOptions(
+  options: StoreOptions,
+  own: readonly string[],
+): { onWarning: OnWarning; numbers: Numbers } {
+  checkMembers('options', options, [...own, 'onWarning', 'numbers'])
+  const { onWarning = console.warn, numbers = 'exact' } = options
+  if (typeof onWarning !== 'function') throw new InvalidArgument('onWarning', onWarning, 'a function')
+  if (numbers !== 'exact' && numbers !== 'lossy') throw new InvalidArgument('numbers', numbers, "'exact' or 'lossy'")
+  return { onWarning, numbers }
 }
 
 const isPromise = <T>(value: T | Promise<T>): value is Promise<T> =>
@@ -103,16 +120,17 @@ function checkSize(commit: PreparedCommit, { maxCommitWrites, maxExecutionBytes 
  */
 class Core {
   readonly #backend: Awaitable<StoreBackend>
-  readonly #reading: Required<ReadOptions>
+  readonly #reading: { onWarning: OnWarning; numbers: Numbers }
   readonly #numbers: Numbers
   /** The committed objects themselves, where `capabilities.identity` promises to return them. */
   readonly #held: Map<string, Execution> | undefined
   #closing: { result: void | Promise<void> } | undefined
 
-  constructor(backend: Awaitable<StoreBackend>, { onWarning = console.warn, numbers = 'exact' }: StoreOptions = {}) {
+  constructor(backend: Awaitable<StoreBackend>, options: StoreOptions = {}) {
     this.#backend = backend
-    this.#numbers = numbers
-    this.#reading = { onWarning, numbers }
+    // Which others there are, only the backend knows.
+    this.#reading = checkStoreOptions(options, Object.keys(options))
+    this.#numbers = this.#reading.numbers
     this.#held = backend.capabilities.identity ? new Map() : undefined
   }
 

@@ -9,6 +9,10 @@ export function quote(text: string): string {
 /** A key in brackets, as messages show the path to a member. */
 export const bracketed = (key: string): string => `[${JSON.stringify(key.slice(0, SHOWN))}]`
 
+/** What kind of value it is, where it may be a payload: nothing of a text is shown. */
+export const kindOf = (value: unknown): string =>
+  typeof value === 'string' ? `a string of ${value.length} characters` : describe(value)
+
 /** A short description of a bad value that shows no content of objects. */
 export function describe(value: unknown): string {
   if (typeof value === 'string')

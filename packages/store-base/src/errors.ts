@@ -81,8 +81,9 @@ export class InvalidArgument extends StoreError {
   /** Where the value stands, for example `changes.timers[0].path`. */
   readonly argument: string
 
-  constructor(argument: string, given: unknown, allowed: string) {
-    super('INVALID_ARGUMENT', `${argument} must be ${allowed}; got ${describe(given)}`)
+  /** @param shown how the message shows what was given; what may be a payload is shown by its kind alone */
+  constructor(argument: string, given: unknown, allowed: string, shown = describe(given)) {
+    super('INVALID_ARGUMENT', `${argument} must be ${allowed}; got ${shown}`)
     this.argument = argument
   }
 }
@@ -179,8 +180,11 @@ export class StoreUnavailable extends StoreError {
 /** The reply to a commit was lost and reading back did not tell whether it was applied. Load again and look. */
 export class OutcomeUnknown extends StoreError {
   static override readonly code = 'OUTCOME_UNKNOWN'
+  /** Reading back does not tell: what is read now may be otherwise after a restart of the database. */
+  readonly untold: boolean
 
-  constructor(reason: string, cause?: unknown) {
+  constructor(reason: string, cause?: unknown, { untold = false } = {}) {
     super('OUTCOME_UNKNOWN', reason, { cause })
+    this.untold = untold
   }
 }

@@ -1,7 +1,7 @@
 export { MAX_KEY_BYTES } from './arguments.js'
 export { AsyncStore, asyncStore } from './async-store.js'
 export type * from './backend.js'
-export { CheckedStore, type StoreOptions, SyncCheckedStore } from './checked-store.js'
+export { CheckedStore, checkStoreOptions, type StoreOptions, SyncCheckedStore } from './checked-store.js'
 export { Coalescer, type CoalescerOptions } from './coalescer.js'
 export { decodeKey, decodeOffset, encodeKey, encodeOffset } from './cursor.js'
 export { decodeEvent, decodeExecution, decodeJson, decodeObject } from './decode.js'

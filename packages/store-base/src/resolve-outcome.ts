@@ -21,7 +21,7 @@ export const resolveOutcome = (backend: Reader, commit: PreparedCommit, answer: 
       return resolveRefusal(backend, commit, verdict)
     },
     (error: unknown) => {
-      if (error instanceof OutcomeUnknown) return resolveLostReply(backend, commit, error)
+      if (error instanceof OutcomeUnknown && !error.untold) return resolveLostReply(backend, commit, error)
       throw error
     },
   )

@@ -1,4 +1,4 @@
-import { AsyncStore, InvalidArgument, type StoreOptions, SyncCheckedStore } from '@harel/store-base'
+import { AsyncStore, checkStoreOptions, InvalidArgument, type StoreOptions, SyncCheckedStore } from '@harel/store-base'
 import { DictBackend } from './backend.js'
 
 export interface DictStoreOptions extends StoreOptions {
@@ -18,7 +18,10 @@ export interface DictStoreOptions extends StoreOptions {
  * are copied. Listings show what was last committed, not what the shared object holds now.
  */
 export class DictStore extends SyncCheckedStore {
-  constructor({ copy = false, traceMax = 200, ...options }: DictStoreOptions = {}) {
+  constructor(options: DictStoreOptions = {}) {
+    checkStoreOptions(options, ['copy', 'traceMax'])
+    const { copy = false, traceMax = 200 } = options
+    if (typeof copy !== 'boolean') throw new InvalidArgument('copy', copy, 'true or false')
     if (!Number.isInteger(traceMax) || traceMax < 0)
       throw new InvalidArgument('traceMax', traceMax, 'an integer from 0')
     const capabilities = {

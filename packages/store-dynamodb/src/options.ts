@@ -1,4 +1,4 @@
-import { InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import { checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
 
 export interface DynamoOptions extends StoreOptions {
   /** Before the names of the tables. Default: `harel`. */
@@ -23,6 +23,7 @@ const checkFlag = (argument: string, value: unknown): boolean => {
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: DynamoOptions): Settings {
+  checkStoreOptions(options, ['prefix', 'createSchema', 'traceMax', 'gsi'])
   const { prefix = 'harel', createSchema = true, traceMax = 200, gsi = false } = options
   Names(prefix)
   if (typeof traceMax !== 'number' || !Number.isInteger(traceMax) || traceMax < 0) {

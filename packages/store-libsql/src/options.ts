@@ -1,4 +1,4 @@
-import { InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import { checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
 
 export interface LibsqlOptions extends StoreOptions {
   /** Before the names of the tables. Default: `harel`. */
@@ -29,6 +29,7 @@ const checkFlag = (argument: string, value: unknown): boolean => {
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: LibsqlOptions): Settings {
+  checkStoreOptions(options, ['prefix', 'createSchema', 'traceMax', 'groupCommit', 'lockTimeout'])
   const { prefix = 'harel', createSchema = true, traceMax = 200, groupCommit = true, lockTimeout = 5000 } = options
   Names(prefix)
   return {

@@ -1,4 +1,4 @@
-import { InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import { checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
 
 export interface MongoOptions extends StoreOptions {
   /** Before the names of the collections. Default: `harel`. */
@@ -25,6 +25,7 @@ const checkCount = (argument: string, value: unknown, least: number): number => 
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: MongoOptions): Settings {
+  checkStoreOptions(options, ['prefix', 'createIndexes', 'traceMax', 'dedupe'])
   const { prefix = 'harel', createIndexes = true, traceMax = 200, dedupe = 10_000 } = options
   Names(prefix)
   if (typeof createIndexes !== 'boolean') throw new InvalidArgument('createIndexes', createIndexes, 'true or false')

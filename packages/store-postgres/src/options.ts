@@ -1,4 +1,4 @@
-import { InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import { checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
 
 export interface PostgresOptions extends StoreOptions {
   /** Before the names of tables and functions; the server folds it to lower case. Default: `harel`. */
@@ -46,6 +46,7 @@ function checkSchema(value: unknown): string | undefined {
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: PostgresOptions): Settings {
+  checkStoreOptions(options, ['prefix', 'schema', 'createSchema', 'traceMax', 'lockTimeout', 'groupCommit'])
   const { prefix = 'harel', createSchema = true, traceMax = 200, lockTimeout = 5000, groupCommit = true } = options
   Names(prefix)
   return {

@@ -1,4 +1,4 @@
-import { InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import { checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
 
 export interface RedisOptions extends StoreOptions {
   /** Before the names of the keys. Default: `harel`. */
@@ -16,6 +16,7 @@ export type Settings = Required<Omit<RedisOptions, 'onWarning' | 'numbers'>>
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: RedisOptions): Settings {
+  checkStoreOptions(options, ['prefix', 'hashTag', 'traceMax'])
   const { prefix = 'harel', hashTag = false, traceMax = 200 } = options
   Names(prefix)
   if (typeof hashTag !== 'boolean') throw new InvalidArgument('hashTag', hashTag, 'true or false')

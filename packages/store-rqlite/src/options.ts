@@ -1,4 +1,4 @@
-import { InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import { checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
 
 /** `linearizable` and `strong` see every acknowledged write; `linearizable` costs less. */
 export type ReadLevel = 'strong' | 'linearizable'
@@ -39,6 +39,17 @@ const checkFlag = (argument: string, value: unknown): boolean => {
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: RqliteOptions): Settings {
+  checkStoreOptions(options, [
+    'prefix',
+    'createSchema',
+    'traceMax',
+    'groupCommit',
+    'level',
+    'timeout',
+    'failoverTimeout',
+    'username',
+    'password',
+  ])
   const { prefix = 'harel', createSchema = true, traceMax = 200, groupCommit = true, level = 'strong' } = options
   Names(prefix)
   if (level !== 'strong' && level !== 'linearizable') {

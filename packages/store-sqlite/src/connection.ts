@@ -22,7 +22,8 @@ export function toStoreError(error: unknown): unknown {
   if (error.message === 'The database connection is not open') return new StoreClosed()
   const code = codeOf(error)
   if (code === '' && !/database|connection/i.test(error.message)) return error
-  return new StoreUnavailable(`SQLite failed${code === '' ? '' : ` with ${code}`}: ${error.message}`, error)
+  // Behind a code stands what a trigger says, and more; without one, a fixed text of better-sqlite3's.
+  return new StoreUnavailable(code === '' ? `SQLite failed: ${error.message}` : `SQLite failed with ${code}`, error)
 }
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
@@ -103,7 +104,9 @@ export class Connection {
       this.run({ sql: 'COMMIT', params: [] })
     } catch (error) {
       const { cause } = error as Error
-      if (codeOf(cause).startsWith('SQLITE_IOERR')) throw new OutcomeUnknown('the disk failed during a commit', cause)
+      if (codeOf(cause).startsWith('SQLITE_IOERR')) {
+        throw new OutcomeUnknown('the disk failed during a commit', cause, { untold: true })
+      }
       throw error
     }
   }

@@ -1,4 +1,11 @@
-import { InvalidArgument, Names, type OnWarning, SchemaMissing, type StoreOptions } from '@harel/store-base'
+import {
+  checkStoreOptions,
+  InvalidArgument,
+  Names,
+  type OnWarning,
+  SchemaMissing,
+  type StoreOptions,
+} from '@harel/store-base'
 import { missingFromSqlite, type SchemaObject, sqliteSummaryFill } from '@harel/store-base/sql'
 import type { Connection } from './connection.js'
 
@@ -24,6 +31,7 @@ const checkCount = (argument: string, value: unknown): number => {
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: SqliteOptions): Settings {
+  checkStoreOptions(options, ['prefix', 'createSchema', 'traceMax', 'lockTimeout'])
   const { prefix = 'harel', createSchema = true, traceMax = 200, lockTimeout = 5000 } = options
   Names(prefix)
   if (typeof createSchema !== 'boolean') throw new InvalidArgument('createSchema', createSchema, 'true or false')

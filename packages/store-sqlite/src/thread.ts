@@ -1,7 +1,13 @@
 import module from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import { OutcomeUnknown, type StoreCapabilities, StoreClosed, StoreUnavailable } from '@harel/store-base'
+import {
+  InvalidArgument,
+  OutcomeUnknown,
+  type StoreCapabilities,
+  StoreClosed,
+  StoreUnavailable,
+} from '@harel/store-base'
 import { type Call, fromWireError, type Opened, type Reply, type WorkerSettings } from './messages.js'
 import source from './worker.js?source'
 
@@ -31,6 +37,15 @@ const mayHaveWritten = (target: Call['target'], method: string): boolean =>
     ? !/^(load|isProcessed|pending|due|readTrace|list|ids|close)/.test(method)
     : target === 'transaction' && method === 'commit'
 
+function spawn(workerData: WorkerSettings): Worker {
+  try {
+    // Without the options of this process, which may say that evaluated code is a module.
+    return new Worker(source, { eval: true, execArgv: [], workerData })
+  } catch (cause) {
+    throw new StoreUnavailable('the thread of the store could not start', cause)
+  }
+}
+
 /** The worker thread of a store. It does not keep the process alive but while it has something to do. */
 export class Thread {
   readonly capabilities: StoreCapabilities
@@ -53,7 +68,7 @@ export class Thread {
 
   static async start(settings: Omit<WorkerSettings, 'driver'>): Promise<Thread> {
     const workerData: WorkerSettings = { ...settings, driver: driverFile() }
-    const worker = new Worker(source, { eval: true, workerData })
+    const worker = spawn(workerData)
     const opened = await new Promise<Opened>((resolve, reject) => {
       worker.once('message', resolve)
       worker.once('error', (cause) => reject(new StoreUnavailable('the thread of the store could not start', cause)))
@@ -78,7 +93,15 @@ export class Thread {
       if (this.#waiting.size === 0) this.#worker.ref()
       const id = ++this.#lastId
       this.#waiting.set(id, { writes: mayHaveWritten(target, method), resolve, reject })
-      this.#worker.postMessage({ id, target, method, args } satisfies Call)
+      try {
+        this.#worker.postMessage({ id, target, method, args } satisfies Call)
+      } catch (error) {
+        // Only a caller's own statement can hold what no thread can be sent.
+        this.#take(id)
+        reject(
+          new InvalidArgument('params', error, 'values that SQLite can hold', 'one that cannot be sent to a thread'),
+        )
+      }
     })
   }
 
@@ -89,10 +112,15 @@ export class Thread {
     await closed
   }
 
-  #settle(reply: Reply): void {
-    const waiting = this.#waiting.get(reply.id)
-    this.#waiting.delete(reply.id)
+  #take(id: number): Waiting | undefined {
+    const waiting = this.#waiting.get(id)
+    this.#waiting.delete(id)
     if (this.#waiting.size === 0) this.#worker.unref()
+    return waiting
+  }
+
+  #settle(reply: Reply): void {
+    const waiting = this.#take(reply.id)
     if ('error' in reply) waiting?.reject(fromWireError(reply.error))
     else waiting?.resolve(reply.value)
   }

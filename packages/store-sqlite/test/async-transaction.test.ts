@@ -93,7 +93,9 @@ describe('AsyncSqliteStore.transaction', () => {
           await expect(tx.run(INSERT, 'o', 3)).rejects.toThrow(StoreUnavailable)
         }
       }
-      await expect(store.transaction(work)).rejects.toThrow('poisoned')
+      await expect(store.transaction(work)).rejects.toThrow(
+        expect.objectContaining({ cause: expect.objectContaining({ message: expect.stringContaining('poisoned') }) }),
+      )
       expect([a.version, b.version]).toEqual([0, 0])
       expect(Object.values(rows(db))).toEqual([0, 0, 0, 0, 0, 0])
       expect(orders(db)).toEqual([])
@@ -148,6 +150,19 @@ describe('AsyncSqliteStore.transaction', () => {
       await inner.save(execution('b'))
     })
     expect((await store.load('b'))?.version).toBe(1)
+  })
+
+  test('a value that no thread can be sent is refused, and what was written before it is undone', async () => {
+    const { db, store } = await setUp()
+    await using _closed = store
+    const a = execution('a')
+    const work: Work = async (inner, tx) => {
+      await inner.save(a)
+      await tx.run(INSERT, 'o', (() => 1) as unknown as number)
+    }
+    await expect(store.transaction(work)).rejects.toThrow('params must be values that SQLite can hold')
+    expect([a.version, rows(db).executions]).toEqual([0, 0])
+    await store.save(a)
   })
 
   test('a task that was started inside may use the outer store once the transaction has ended', async () => {

@@ -9,7 +9,7 @@ import {
   StoreUnavailable,
   type SyncExecutionStore,
 } from '@harel/store-base'
-import { AsyncSqliteStore, SqliteStore } from '@harel/store-sqlite'
+import { AsyncSqliteStore, type SqliteOptions, SqliteStore } from '@harel/store-sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { connect, everything, execution, failNext, freshFile, rows, twins } from './helpers.js'
@@ -245,4 +245,16 @@ describe('what a store shows of itself', () => {
     }
     await store.close()
   })
+})
+
+test.each([
+  [{ prefx: 'tenant1' }, 'options'],
+  [{ numbers: 'Exact' }, 'numbers'],
+  [{ onWarning: 'x' }, 'onWarning'],
+  [null, 'options'],
+])('wrong options are refused: %j', async (options, argument) => {
+  const refused = { code: 'INVALID_ARGUMENT', argument }
+  const wrong = options as unknown as SqliteOptions
+  expect(() => SqliteStore.open(':memory:', wrong)).toThrow(expect.objectContaining(refused))
+  await expect(AsyncSqliteStore.open(':memory:', wrong)).rejects.toMatchObject(refused)
 })

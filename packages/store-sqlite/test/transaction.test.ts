@@ -89,7 +89,9 @@ describe('SqliteStore.transaction', () => {
         // After ROLLBACK, this would be committed at once.
         if (kind === 'ROLLBACK') expect(() => inner.save(b)).toThrow(StoreUnavailable)
       }
-      expect(() => store.transaction(work)).toThrow('poisoned')
+      expect(() => store.transaction(work)).toThrow(
+        expect.objectContaining({ cause: expect.objectContaining({ message: expect.stringContaining('poisoned') }) }),
+      )
       expect([a.version, b.version]).toEqual([0, 0])
       expect(Object.values(rows(db))).toEqual([0, 0, 0, 0, 0, 0])
       store.save(b)
@@ -116,8 +118,8 @@ describe('SqliteStore.transaction', () => {
         handle.exec(end)
         expect(() => inner.save(a)).toThrow(StoreUnavailable)
       }
-      expect(() => store.transaction(work)).toThrow(StoreUnavailable)
-      expect(() => store.transaction((_inner, handle) => handle.exec(end))).toThrow(StoreUnavailable)
+      expect(() => store.transaction(work)).toThrow(OutcomeUnknown)
+      expect(() => store.transaction((_inner, handle) => handle.exec(end))).toThrow(OutcomeUnknown)
       expect([a.version, rows(db).executions]).toEqual([0, 0])
       store.save(a)
     },
