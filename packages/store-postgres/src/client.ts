@@ -1,6 +1,7 @@
 import { OutcomeUnknown, SchemaMissing, StoreClosed, StoreError, StoreUnavailable } from '@harel/store-base'
 import type { Sql, TransactionSql } from 'postgres'
 import { pause } from './pause.js'
+import type { Pool, Source } from './pool.js'
 
 /** A parameter: what is no text is written as one, so that no serializer of the caller's client sees it. */
 export type Param = string | number | null
@@ -31,7 +32,11 @@ const isRefusal = (error: unknown): boolean =>
 const isUndone = (error: unknown): boolean => isRefusal(error) && ['40001', '40P01', '23505'].includes(codeOf(error))
 
 /** The connection was never made, so nothing was sent. */
-const unsent = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'CONNECT_TIMEOUT'])
+const UNSENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'CONNECT_TIMEOUT']
+const isUnsent = (error: unknown): boolean => UNSENT.includes(codeOf(error))
+
+/** An error of a connection, and not of what was said over it. */
+export const isBroken = (error: unknown): boolean => error instanceof Error && 'errno' in error && !isUnsent(error)
 
 /** Last words of a server or pooler that ends the connection, maybe between the commit and the reply. */
 const isCutOff = (error: Error): boolean => !isRefusal(error) && /^(08|57P0[124])/.test(codeOf(error))
@@ -47,7 +52,7 @@ export function toStoreError(error: unknown, writes: boolean): unknown {
     return new SchemaMissing([error.message.replace(/ does not exist$/, '')])
   }
   if (code === 'CONNECTION_ENDED') return new StoreClosed()
-  const nothingWritten = isFromServer(error) ? !isCutOff(error) : unsent.has(code)
+  const nothingWritten = isFromServer(error) ? !isCutOff(error) : isUnsent(error)
   if (writes && !nothingWritten) {
     return new OutcomeUnknown('the connection to PostgreSQL broke before the reply', error)
   }
@@ -60,15 +65,27 @@ export const isRefused = (error: unknown): boolean => error instanceof StoreUnav
 /** Whether the server has given up waiting for a lock. */
 export const isLocked = (error: unknown): boolean => isRefused(error) && codeOf((error as Error).cause) === '55P03'
 
-/** A pool, or the connection of a transaction. */
+/** Sends statements, in a form that no option of the caller's client changes. */
 export class Client {
-  readonly #sql: Sql | TransactionSql
+  readonly #source: Source
   readonly #prepare: boolean
+  readonly #tries: number
   readonly #underWay = new Set<Promise<Row[]>>()
 
-  constructor(sql: Sql | TransactionSql, prepare: boolean) {
-    this.#sql = sql
+  private constructor(source: Source, prepare: boolean, tries: number) {
+    this.#source = source
     this.#prepare = prepare
+    this.#tries = tries
+  }
+
+  /** @param prepare whether statements are prepared, once for each connection, where the pool allows it */
+  static of(pool: Pool, prepare: boolean): Client {
+    return new Client(pool, prepare && pool.prepare, TRIES)
+  }
+
+  /** In a transaction nothing can be tried again: with a statement all that was done before it is undone. */
+  static within(tx: TransactionSql, prepare: boolean): Client {
+    return new Client({ handle: async () => tx, broke: () => {} }, prepare, 1)
   }
 
   /** @throws StoreUnavailable, SchemaMissing, StoreClosed */
@@ -96,26 +113,32 @@ export class Client {
   }
 
   async #query(text: string, params: readonly Param[], writes: boolean): Promise<Row[]> {
-    // In a transaction all that was done before is undone, too.
-    const tries = 'savepoint' in this.#sql ? 1 : TRIES
     for (let tried = 1; ; tried++) {
+      const sql = await this.#source.handle()
       try {
-        return await this.#send(text, params)
+        return await send(sql, text, params, this.#prepare)
       } catch (error) {
-        if (tried === tries || !isUndone(error)) throw toStoreError(error, writes)
+        if (!isRefusal(error) && !isUnsent(error)) this.#source.broke(sql)
+        if (tried === this.#tries || !isUndone(error)) throw toStoreError(error, writes)
         await pause(2 ** tried)
       }
     }
   }
+}
 
-  /** Rows are read from the bytes of the server, so that no parser or transform of the caller's client sees them. */
-  async #send(text: string, params: readonly Param[]): Promise<Row[]> {
-    const sql = this.#sql
-    const values = params.map((param) => sql.typed(param === null ? null : String(param), UNKNOWN))
-    const rows = await sql.unsafe(text, values, { prepare: this.#prepare }).raw()
-    // By position: a transform of whole rows may have made an object of the array.
-    return rows.map((row) => rows.columns.map((_, column) => row[column]?.toString() ?? null))
-  }
+/** Rows are read from the bytes of the server, so that no parser or transform of the caller's client sees them. */
+async function send(
+  sql: Sql | TransactionSql,
+  text: string,
+  params: readonly Param[],
+  prepare: boolean,
+): Promise<Row[]> {
+  const values = params.map((param) => sql.typed(param === null ? null : String(param), UNKNOWN))
+  const rows = await sql.unsafe(text, values, { prepare }).raw()
+  // What the driver says of a statement that it has lost with its connection, when it connects again.
+  if (rows.command === null) throw new Error('the statement got no answer')
+  // By position: a transform of whole rows may have made an object of the array.
+  return rows.map((row) => rows.columns.map((_, column) => row[column]?.toString() ?? null))
 }
 
 /** The text of an array, as the server reads it. */

@@ -1,9 +1,15 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { StoreUnavailable } from '@harel/store-base'
 
 /** Waits for up to so many milliseconds, at random, so that those who meet do not meet again. */
 export const pause = async (milliseconds: number): Promise<void> => {
   await delay(Math.random() * milliseconds)
+}
+
+/** Until a socket that has failed tells that it is closed: in the same turn of the event loop, after everything else. */
+export async function untilClosed(): Promise<void> {
+  await turn()
+  await turn()
 }
 
 /** The longest pause between two attempts, in milliseconds. */

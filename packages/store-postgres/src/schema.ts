@@ -1,10 +1,11 @@
 import { Names, type OnWarning, SchemaMissing } from '@harel/store-base'
 import { missingFrom, type SchemaObject, storeSchema } from '@harel/store-base/sql'
-import type { Sql, TransactionSql } from 'postgres'
+import type { TransactionSql } from 'postgres'
 import { Client, isLocked } from './client.js'
 import { quote, storeFunctions, tablesOf } from './functions.js'
 import type { Settings } from './options.js'
 import { pause, untilFree } from './pause.js'
+import type { Pool } from './pool.js'
 import { begin } from './transaction.js'
 
 /** Serialises whoever creates the schema; the same key as Python harel's, which has one for every prefix. */
@@ -82,13 +83,13 @@ const isIndex = ({ kind }: SchemaObject): boolean => kind === 'index'
  *
  * @throws SchemaMissing, StoreUnavailable
  */
-export async function prepareSchema(sql: Sql, settings: Settings, onWarning: OnWarning): Promise<Place> {
+export async function prepareSchema(pool: Pool, settings: Settings, onWarning: OnWarning): Promise<Place> {
   const { prefix, createSchema, lockTimeout } = settings
-  const client = new Client(sql, false)
+  const client = Client.of(pool, false)
   const schema = await findSchema(client, settings)
   let lacking = await missingObjects(client, prefix, schema)
   if (lacking.length > 0 && createSchema) {
-    await untilFree(lockTimeout, 'a table that is to be changed', () => createMissing(sql, prefix, schema))
+    await untilFree(lockTimeout, 'a table that is to be changed', () => createMissing(pool, prefix, schema))
     lacking = await missingObjects(client, prefix, schema)
   }
   if (!lacking.every(isIndex)) throw new SchemaMissing(lacking.map(nameOf))
@@ -100,16 +101,16 @@ export async function prepareSchema(sql: Sql, settings: Settings, onWarning: OnW
 }
 
 /** In one transaction, in which nobody waits for long: if somebody works on a table, it comes back as `busy`. */
-async function createMissing(sql: Sql, prefix: string, schema: string): Promise<'done' | 'busy'> {
+async function createMissing(pool: Pool, prefix: string, schema: string): Promise<'done' | 'busy'> {
   try {
     const create = async (tx: TransactionSql) => {
-      const client = new Client(tx, false)
+      const client = Client.within(tx, false)
       await client.read(`SELECT pg_advisory_xact_lock(${CREATION_LOCK})`)
       await client.read(`SET LOCAL lock_timeout = ${TABLE_WAIT}`)
       await addMissing(client, prefix, schema)
     }
     // Whatever the default: after the wait for the lock, what others have made must be seen.
-    await begin(sql, create, 'ISOLATION LEVEL READ COMMITTED')
+    await begin(pool, create, 'ISOLATION LEVEL READ COMMITTED')
     return 'done'
   } catch (error) {
     if (isLocked(error)) return 'busy'
@@ -148,8 +149,8 @@ async function isLarge(client: Client, schema: string, table: string): Promise<b
 const UNFILLED = 'meta_version IS DISTINCT FROM version'
 
 /** Adds the indexes that are missing, however long it takes, with writers at work. */
-export async function migrateSchema(sql: Sql, { prefix }: Settings, schema: string): Promise<void> {
-  const client = new Client(sql, false)
+export async function migrateSchema(pool: Pool, { prefix }: Settings, schema: string): Promise<void> {
+  const client = Client.of(pool, false)
   if (!hasSummary(await missingObjects(client, prefix, schema), prefix)) await fillSummaries(client, prefix, schema)
   for (;;) {
     const [index] = await missingObjects(client, prefix, schema)

@@ -1,8 +1,9 @@
-import { CheckedStore, type ExecutionStore, InvalidArgument, keepVersions, lazyBackend, Names } from '@harel/store-base'
-import postgres, { type Options, type Sql, type TransactionSql } from 'postgres'
+import { CheckedStore, type ExecutionStore, keepVersions, lazyBackend, Names } from '@harel/store-base'
+import type { Sql, TransactionSql } from 'postgres'
 import { capabilities, PostgresBackend } from './backend.js'
 import { Client, toStoreError } from './client.js'
 import { checkOptions, type PostgresOptions } from './options.js'
+import { type ClientOptions, callersPool, ownPool, type Pool } from './pool.js'
 import { migrateSchema, prepareSchema, wantedObjects } from './schema.js'
 import { begin } from './transaction.js'
 
@@ -13,15 +14,15 @@ export const printSchema = (prefix = 'harel', schema = 'public'): string =>
     .map(({ sql }) => `${sql.trim()};\n`)
     .join('')
 
-/** The pools that were opened here and so are ended with their store; a caller's are the caller's to end. */
-const opened = new WeakSet<Sql>()
+/** The pools that `connect` has opened, by their first handle. */
+const ownPools = new WeakMap<Sql, Pool>()
 
 /**
  * Keeps executions in PostgreSQL (15 or newer). A commit of any shape is one function call; commits that arrive while
  * others are being written are written together, and each is acknowledged after its transaction is committed.
  */
 export class PostgresStore extends CheckedStore {
-  readonly #sql: Sql
+  readonly #pool: Pool
   readonly #options: PostgresOptions
   readonly #opened: () => Promise<PostgresBackend>
 
@@ -32,19 +33,16 @@ export class PostgresStore extends CheckedStore {
    */
   constructor(sql: Sql, options: PostgresOptions = {}) {
     const settings = checkOptions(options)
+    const pool = ownPools.get(sql) ?? callersPool(sql)
     const { onWarning = console.warn } = options
-    const { backend, opened: ready } = lazyBackend(capabilities, async () => {
-      const place = await prepareSchema(sql, settings, onWarning)
-      const client = new Client(sql, sql.options.prepare !== false)
-      const end = async () => {
-        if (opened.has(sql)) await endPool(sql)
-      }
-      return new PostgresBackend(client, settings, place, false, end)
+    const { backend, opened } = lazyBackend(capabilities, async () => {
+      const place = await prepareSchema(pool, settings, onWarning)
+      return new PostgresBackend(Client.of(pool, true), settings, place, false, () => pool.end())
     })
     super(backend, options)
-    this.#sql = sql
+    this.#pool = pool
     this.#options = options
-    this.#opened = ready
+    this.#opened = opened
   }
 
   /**
@@ -55,16 +53,18 @@ export class PostgresStore extends CheckedStore {
    */
   static async connect(
     url: string,
-    { client, ...options }: PostgresOptions & { client?: Options<Record<string, never>> } = {},
+    { client, ...options }: PostgresOptions & { client?: ClientOptions } = {},
   ): Promise<PostgresStore> {
-    const sql = openPool(url, client)
-    opened.add(sql)
+    checkOptions(options)
+    const pool = ownPool(url, client)
+    const sql = await pool.handle()
+    ownPools.set(sql, pool)
+    const store = new PostgresStore(sql, options)
     try {
-      const store = new PostgresStore(sql, options)
       await store.#opened()
       return store
     } catch (error) {
-      await endPool(sql)
+      await pool.end()
       throw error
     }
   }
@@ -76,13 +76,12 @@ export class PostgresStore extends CheckedStore {
    */
   async transaction<T>(work: (store: ExecutionStore, tx: TransactionSql) => Promise<T>): Promise<T> {
     const backend = await this.#opened()
-    const { prepare } = this.#sql.options
     let restore = () => {}
     let failure: { error: unknown } | undefined
     let committing = false
     try {
-      return await begin(this.#sql, async (tx) => {
-        const bound = new CheckedStore(backend.within(new Client(tx, prepare !== false)), this.#options)
+      return await begin(this.#pool, async (tx) => {
+        const bound = new CheckedStore(backend.within(Client.within(tx, this.#pool.prepare)), this.#options)
         const { store, restoreVersions } = keepVersions<ExecutionStore>(bound)
         restore = restoreVersions
         try {
@@ -106,24 +105,6 @@ export class PostgresStore extends CheckedStore {
   /** Adds the indexes that were left out at start-up because a table is large; writers can go on meanwhile. */
   async migrate(): Promise<void> {
     const backend = await this.#opened()
-    await backend.migrate((settings, schema) => migrateSchema(this.#sql, settings, schema))
-  }
-}
-
-/** With nothing under way. The driver waits in vain for a connection that broke in a query, so not for long. */
-const endPool = (sql: Sql): Promise<void> => sql.end({ timeout: 0.5 })
-
-function openPool(url: string, client: Options<Record<string, never>> = {}): Sql {
-  try {
-    return postgres(url, {
-      // Notices of "already exists" are not worth a line.
-      onnotice: () => {},
-      // Seconds until the next attempt to connect: the driver's own 20 are too long for a server that is back.
-      backoff: (attempts) => Math.random() * Math.min(2 ** attempts / 100, 1),
-      ...client,
-    })
-  } catch (cause) {
-    // The cause may show the URL, and with it the password.
-    throw new InvalidArgument('url', '(not shown)', `a connection URL of PostgreSQL (${(cause as Error).name})`)
+    await backend.migrate((settings, schema) => migrateSchema(this.#pool, settings, schema))
   }
 }

@@ -1,6 +1,8 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import { StoreUnavailable } from '@harel/store-base'
-import type { Sql, TransactionSql } from 'postgres'
+import type { TransactionSql } from 'postgres'
+import { isBroken } from './client.js'
+import { untilClosed } from './pause.js'
+import type { Pool } from './pool.js'
 
 type Work<T> = (tx: TransactionSql) => Promise<T>
 
@@ -16,11 +18,20 @@ interface Connection {
  *
  * @param options behind `BEGIN`
  */
-export async function begin<T>(sql: Sql, work: Work<T>, options = ''): Promise<T> {
+export async function begin<T>(pool: Pool, work: Work<T>, options = ''): Promise<T> {
+  const sql = await pool.handle()
   const connection = { broken: false }
-  const transaction = sql.begin(options, lasting(connection, work)) as Promise<T>
-  transaction.catch(() => {
-    connection.broken = true
+  let working = true
+  const transaction = sql.begin(options, async (tx) => {
+    try {
+      return await lasting(connection, work)(tx)
+    } finally {
+      working = false
+    }
+  }) as Promise<T>
+  transaction.catch((error: unknown) => {
+    connection.broken = working
+    if (working || isBroken(error)) pool.broke(sql)
   })
   return transaction
 }
@@ -32,9 +43,8 @@ const lasting =
     try {
       return await work(guarded(connection, tx))
     } finally {
-      // A socket tells that it is closed one turn of the event loop after its error.
-      await turn()
-      await turn()
+      // The driver rejects statements first, and the transaction when the socket is closed.
+      await untilClosed()
       if (connection.broken) await new Promise<never>(() => {})
     }
   }

@@ -1,0 +1,92 @@
+import { InvalidArgument } from '@harel/store-base'
+import postgres, { type Options, type Sql, type TransactionSql } from 'postgres'
+import { untilClosed } from './pause.js'
+
+export type ClientOptions = Options<Record<string, never>>
+
+/** Where statements are sent. */
+export interface Source<Handle extends Sql | TransactionSql = Sql | TransactionSql> {
+  /** A handle that is good to use now. */
+  handle(): Promise<Handle>
+  /** To be told when a connection of this handle has broken. */
+  broke(handle: Handle): void
+}
+
+/** A source whose statements are transactions of their own. */
+export interface Pool extends Source<Sql> {
+  readonly prepare: boolean
+  /** Called once, with nothing under way. */
+  end(): Promise<void>
+}
+
+/**
+ * A pool of the caller's, who also ends it.
+ *
+ * The driver (3.4) goes on using a connection that has failed until its socket is closed, and what it sends there in
+ * between gets no answer, ever. So nothing is sent in between.
+ */
+export function callersPool(sql: Sql): Pool {
+  let breaking: Promise<void> | undefined
+  return {
+    prepare: sql.options.prepare !== false,
+    async handle() {
+      for (let seen: Promise<void> | undefined; seen !== breaking; ) {
+        seen = breaking
+        await seen
+      }
+      return sql
+    },
+    broke() {
+      breaking = untilClosed()
+    },
+    async end() {},
+  }
+}
+
+/** For how long a pool is kept whose successor is in use, and what is still under way there, in seconds. */
+const REPLACED_FOR = 1
+/** The driver waits in vain for a connection that broke in a statement, so not for long, in seconds. */
+const END_WITHIN = 0.5
+
+/**
+ * A pool of our own. It is replaced when one of its connections has broken: the driver (3.4) may have kept a part of a
+ * message, and then never again gets through to the server with that connection.
+ *
+ * @throws InvalidArgument
+ */
+export function ownPool(url: string, options: ClientOptions = {}): Pool {
+  let sql = openPool(url, options)
+  const replaced = new Set<Promise<void>>()
+  return {
+    prepare: options.prepare !== false,
+    async handle() {
+      return sql
+    },
+    broke(handle) {
+      if (handle !== sql) return
+      sql = openPool(url, options)
+      const ended = handle.end({ timeout: REPLACED_FOR }).finally(() => replaced.delete(ended))
+      replaced.add(ended)
+    },
+    async end() {
+      await Promise.all([sql.end({ timeout: END_WITHIN }), ...replaced])
+    },
+  }
+}
+
+function openPool(url: string, options: ClientOptions): Sql {
+  try {
+    return postgres(url, {
+      // Notices of "already exists" are not worth a line.
+      onnotice: () => {},
+      // Not wanted here, and an error while the driver fetches them ends the process.
+      fetch_types: false,
+      // Seconds until the next attempt to connect: the driver's own 20 are too long for a server that is back.
+      backoff: (attempts) => Math.random() * Math.min(2 ** attempts / 100, 1),
+      ...options,
+    })
+  } catch (cause) {
+    // The cause may show the URL, and with it the password.
+    throw new InvalidArgument('url', '(not shown)', `a connection URL of PostgreSQL (${(cause as Error).name})`)
+  }
+}
