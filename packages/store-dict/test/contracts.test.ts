@@ -18,16 +18,16 @@ const capabilities = {
 describeStore({ describe, test }, 'DictStore', {
   capabilities: { ...capabilities, identity: true },
   synchronous: true,
-  open: (options) => new DictStore(options),
+  open: ({ prefix: _unused, ...options }) => new DictStore(options),
 })
 
 describeStore({ describe, test }, 'DictStore with copies', {
   capabilities,
   synchronous: true,
-  open: (options) => new DictStore({ ...options, copy: true }),
+  open: ({ prefix: _unused, ...options }) => new DictStore({ ...options, copy: true }),
 })
 
 describeStore({ describe, test }, 'AsyncDictStore', {
   capabilities: { ...capabilities, identity: true },
-  open: (options) => new AsyncDictStore(options),
+  open: ({ prefix: _unused, ...options }) => new AsyncDictStore(options),
 })

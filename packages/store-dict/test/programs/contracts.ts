@@ -6,6 +6,6 @@ const { capabilities } = new AsyncDictStore({ copy: true })
 
 describeStore({ describe, test }, 'AsyncDictStore with copies', {
   capabilities,
-  open: (options) => new AsyncDictStore({ ...options, copy: true }),
+  open: ({ prefix: _unused, ...options }) => new AsyncDictStore({ ...options, copy: true }),
   model: { runs: 10 },
 })
