@@ -46,70 +46,70 @@ export function guardedCommits(
   const names = Names(prefix)
   const executions = `"${names.executions}"`
   const trace = `"${names.trace}"`
-  const lastIndex = `(SELECT MAX(idx) FROM ${trace} WHERE execution_id = column1)`
-  // A row of the version 0 is as good as none: nobody has committed it.
-  const guard = `CASE column2 WHEN 0 THEN NOT EXISTS (SELECT 1 FROM ${executions} WHERE id = column1 AND version <> 0)
-    ELSE EXISTS (SELECT 1 FROM ${executions} WHERE id = column1 AND version = column2) END`
+  const lastIndexOf = (id?: string) => `(SELECT MAX(idx) FROM ${trace} WHERE execution_id = ${id})`
+  // A stored version of 0 is as good as none.
+  const guard = (id?: string, expected?: string) =>
+    `COALESCE((SELECT version FROM ${executions} WHERE id = ${id}), 0) = ${expected}`
 
-  /** Rows of a table, behind the id (column1) and the expected version (column2) that their guard goes by. */
+  /** Rows of a table, behind the id and the expected version that their guard goes by. */
   const rowsOf = (of: (commit: PreparedCommit) => readonly Row[]): Row[] =>
     commits.flatMap((commit) => of(commit).map((row) => [commit.id, commit.expected, ...row]))
 
   const versions = over(
     commits.map(({ id }) => [id]),
-    (rows) => `SELECT (SELECT version FROM ${executions} WHERE id = column1) FROM ${rows}`,
+    ([id], from) => `SELECT (SELECT version FROM ${executions} WHERE id = ${id})${from()}`,
   )
   const outbox = over(
     rowsOf(({ emits }) => emits.map(({ targetId, event }) => [targetId, event])),
-    (rows) => `INSERT INTO "${names.outbox}" (target_id, event) SELECT column3, column4 FROM ${rows} WHERE ${guard}`,
+    ([id, expected, targetId, event], from) =>
+      `INSERT INTO "${names.outbox}" (target_id, event) SELECT ${targetId}, ${event}${from()} WHERE ${guard(id, expected)}`,
   )
   const processed = over(
     rowsOf(({ processedEventId }) => (processedEventId === undefined ? [] : [[processedEventId]])),
-    (rows) =>
-      `INSERT INTO "${names.processedEvents}" (execution_id, event_id) SELECT column1, column3 FROM ${rows} WHERE ${guard} ON CONFLICT DO NOTHING`,
+    ([id, expected, eventId], from) =>
+      `INSERT INTO "${names.processedEvents}" (execution_id, event_id) SELECT ${id}, ${eventId}${from()} WHERE ${guard(id, expected)} ON CONFLICT DO NOTHING`,
   )
   const spawns = over(
     rowsOf(({ spawns }) => spawns.map(({ childId, rootPath, context }) => [childId, rootPath, context])),
-    (rows) =>
-      `INSERT INTO "${names.spawns}" (parent_id, child_id, root_path, context) SELECT column1, column3, column4, column5 FROM ${rows} WHERE ${guard}`,
+    ([id, expected, childId, rootPath, context], from) =>
+      `INSERT INTO "${names.spawns}" (parent_id, child_id, root_path, context) SELECT ${id}, ${childId}, ${rootPath}, ${context}${from()} WHERE ${guard(id, expected)}`,
   )
   const cancelled = over(
     rowsOf(({ timers }) => timers.flatMap((op) => (op.action === 'cancel' ? [[op.path]] : []))),
-    (rows) =>
-      `DELETE FROM "${names.timers}" WHERE (execution_id, path) IN (SELECT column1, column3 FROM ${rows} WHERE ${guard})`,
+    ([id, expected, path], from) =>
+      `DELETE FROM "${names.timers}" WHERE (execution_id, path) IN (SELECT ${id}, ${path}${from()} WHERE ${guard(id, expected)})`,
   )
   const scheduled = over(
     rowsOf(({ timers }) => timers.flatMap((op) => (op.action === 'schedule' ? [[op.path, exactly(op.fireAt)]] : []))),
-    (rows) =>
-      `INSERT INTO "${names.timers}" (execution_id, path, fire_at) SELECT column1, column3, column4 FROM ${rows} WHERE ${guard} ON CONFLICT (execution_id, path) DO UPDATE SET fire_at = excluded.fire_at`,
+    ([id, expected, path, fireAt], from) =>
+      `INSERT INTO "${names.timers}" (execution_id, path, fire_at) SELECT ${id}, ${path}, ${fireAt}${from()} WHERE ${guard(id, expected)} ON CONFLICT (execution_id, path) DO UPDATE SET fire_at = excluded.fire_at`,
   )
   const steps = rowsOf((commit) => (commit.trace === undefined ? [] : [[commit.trace]]))
   const traced = over(
     steps,
-    (rows) =>
-      `INSERT INTO ${trace} (execution_id, idx, entry) SELECT column1, COALESCE(${lastIndex} + 1, 0), column3 FROM ${rows} WHERE ${guard}`,
+    ([id, expected, entry], from) =>
+      `INSERT INTO ${trace} (execution_id, idx, entry) SELECT ${id}, COALESCE(${lastIndexOf(id)} + 1, 0), ${entry}${from()} WHERE ${guard(id, expected)}`,
   )
   const trimmed = over(
     traceMax === 0 ? [] : steps.map(([id = null, expected = null]) => [id, expected]),
-    (rows) =>
-      `DELETE FROM ${trace} WHERE (execution_id, idx) IN (SELECT t.execution_id, t.idx FROM ${rows} JOIN ${trace} t ON t.execution_id = column1 WHERE t.idx <= ${lastIndex} - ${traceMax} AND ${guard})`,
+    ([id, expected], from) =>
+      `DELETE FROM ${trace} WHERE (execution_id, idx) IN (SELECT t.execution_id, t.idx${from(`${trace} AS t`)} WHERE t.execution_id = ${id} AND t.idx <= ${lastIndexOf(id)} - ${traceMax} AND ${guard(id, expected)})`,
   )
 
   const columns = summary ? [...COLUMNS, ...SUMMARY_COLUMNS] : COLUMNS
-  const values = columns.map((_, index) => `column${index + 3}`)
   const executionsAt = (wanted: (expected: number) => boolean): Row[] =>
     rowsOf((c) => (wanted(c.expected) ? [summary ? [...columnsOf(c), ...summaryOf(c)] : columnsOf(c)] : []))
   const created = over(
     executionsAt((expected) => expected === 0),
-    (rows) =>
-      `INSERT INTO ${executions} (id, ${columns.join(', ')}) SELECT column1, ${values.join(', ')} FROM ${rows} WHERE ${guard}
+    ([id, expected, ...values], from) =>
+      `INSERT INTO ${executions} (id, ${columns.join(', ')}) SELECT ${id}, ${values.join(', ')}${from()} WHERE ${guard(id, expected)}
         ON CONFLICT (id) DO UPDATE SET ${columns.map((name) => `${name} = excluded.${name}`).join(', ')}`,
   )
   const updated = over(
     executionsAt((expected) => expected !== 0),
-    (rows) =>
-      `UPDATE ${executions} AS e SET ${columns.map((name, index) => `${name} = ${values[index]}`).join(', ')}
-        FROM ${rows} WHERE e.id = column1 AND e.version = column2`,
+    ([id, expected, ...values], from) =>
+      `UPDATE ${executions} AS e SET ${columns.map((name, index) => `${name} = ${values[index]}`).join(', ')}${from()}
+        WHERE e.id = ${id} AND e.version = ${expected}`,
   )
 
   const companions = [...processed, ...spawns, ...cancelled, ...scheduled, ...traced, ...trimmed]
@@ -143,32 +143,36 @@ const insertedIds = ({ changes, lastId }: SqlResult): number[] =>
 const PART = 500_000
 
 /**
- * Statements over rows whose values are column1, column2, … of the source that `text` is given, in their order; none
- * for no rows. The rows travel together as one JSON text, so that a statement is as long for many as for one; a large
- * row travels alone and as it is.
+ * Statements over rows, in their order; none for no rows. Rows travel together as one JSON text, so that a statement is
+ * as long for many as for two; a row that is large, or the only one, travels as it is.
+ *
+ * @param text of a statement, given the expressions of a row's values and a FROM clause, into which it may put a table
  */
-function over(rows: readonly Row[], text: (source: string) => string): Sql[] {
-  const statements: Sql[] = []
-  const columns = (rows[0] ?? []).map((_, index) => `value ->> ${index} AS column${index + 1}`)
-  let part: Row[] = []
-  let size = 0
-  const end = () => {
-    if (part.length === 0) return
-    const sql = text(`(SELECT ${columns.join(', ')} FROM json_each(?))`)
-    statements.push({ sql, params: [JSON.stringify(part)] })
-    part = []
-    size = 0
-  }
+function over(
+  rows: readonly Row[],
+  text: (values: readonly string[], from: (table?: string) => string) => string,
+): Sql[] {
+  return partsOf(rows).map((part): Sql => {
+    const [row = []] = part
+    if (part.length === 1) {
+      const values = row.map((_, index) => `?${index + 1}`)
+      return { sql: text(values, (table) => (table === undefined ? '' : ` FROM ${table}`)), params: row }
+    }
+    const values = row.map((_, index) => `r.value ->> ${index}`)
+    const from = (table?: string) => ` FROM json_each(?) AS r${table === undefined ? '' : `, ${table}`}`
+    return { sql: text(values, from), params: [JSON.stringify(part)] }
+  })
+}
+
+/** The rows in their order, in lists that are not too large; a row that is too large by itself is alone. */
+function partsOf(rows: readonly Row[]): Row[][] {
+  const parts: Row[][] = []
+  let room = 0
   for (const row of rows) {
     const length = row.reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0)
-    if (size + length > PART) end()
-    if (length > PART) {
-      statements.push({ sql: text(`(VALUES (${row.map(() => '?').join(', ')}))`), params: row })
-    } else {
-      part.push(row)
-      size += length
-    }
+    if (length <= room) parts.at(-1)?.push(row)
+    else parts.push([row])
+    room = (length <= room ? room : PART) - length
   }
-  end()
-  return statements
+  return parts
 }
