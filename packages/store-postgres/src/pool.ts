@@ -45,9 +45,6 @@ export function callersPool(sql: Sql): Pool {
 
 /** For how long a pool is kept whose successor is in use, and what is still under way there, in seconds. */
 const REPLACED_FOR = 1
-/** The driver waits in vain for a connection that broke in a statement, so not for long, in seconds. */
-const END_WITHIN = 0.5
-
 /**
  * A pool of our own. It is replaced when one of its connections has broken: the driver (3.4) may have kept a part of a
  * message, and then never again gets through to the server with that connection.
@@ -69,7 +66,7 @@ export function ownPool(url: string, options: ClientOptions = {}): Pool {
       replaced.add(ended)
     },
     async end() {
-      await Promise.all([sql.end({ timeout: END_WITHIN }), ...replaced])
+      await Promise.all([sql.end(), ...replaced])
     },
   }
 }
