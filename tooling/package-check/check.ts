@@ -66,7 +66,9 @@ const install = (folder: string, tarballs: Tarball[], drivers: string[]): void =
     publicHoistPattern: drivers,
     dangerouslyAllowAllBuilds: true,
   }
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies: files }))
+  // The types of some drivers take those of Node for granted, as their users have them.
+  const dependencies = { ...files, '@types/node': '24' }
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies }))
   // JSON is YAML too.
   writeFileSync(join(folder, 'pnpm-workspace.yaml'), JSON.stringify(settings))
   run(folder, 'pnpm', 'install', '--prefer-offline', '--no-frozen-lockfile')
@@ -78,7 +80,7 @@ const compile = (folder: string, program: string): void => {
     module: 'nodenext',
     target: 'es2022',
     lib: ['es2023', 'esnext.disposable'],
-    types: [],
+    types: ['node'],
     strict: true,
     skipLibCheck: false,
   }

@@ -27,7 +27,7 @@ import { ADD_TRACE, CHANGED, COMMIT, DELETE_TIMER, DUE_TIMERS, HEAD_BYTES, PURGE
 
 const MEBIBYTE = 1024 * 1024
 
-export const capabilities: StoreCapabilities = {
+const capabilities: StoreCapabilities = {
   durable: true,
   shared: true,
   identity: false,
