@@ -26,19 +26,29 @@ export async function open(
 
 let databases = 0
 
-/** A database for the tests of a file; `create` is what stands behind its name in `CREATE DATABASE`. */
-export function useDatabase(server: { url: string }, create = ''): { readonly url: string } {
+/**
+ * A database for the tests of a file or of a part of it.
+ *
+ * @param create what stands behind its name in `CREATE DATABASE`
+ * @returns `missing`: why the server cannot have such a database, known when the tests run
+ */
+export function useDatabase(server: { url: string }, create = ''): { readonly url: string; readonly missing?: string } {
   const name = `harel_test_${process.pid}_${++databases}`
   const url = new URL(server.url)
   url.pathname = `/${name}`
+  const database: { url: string; missing?: string } = { url: url.href }
   const onServer = async (statement: string) => {
     const sql = postgres(server.url, { ...quiet, max: 1 })
-    await sql.unsafe(statement)
-    await sql.end()
+    await sql.unsafe(statement).finally(() => sql.end())
   }
-  beforeAll(() => onServer(`CREATE DATABASE ${name} TEMPLATE template0 ${create}`))
-  afterAll(() => onServer(`DROP DATABASE ${name} WITH (FORCE)`))
-  return { url: url.href }
+  beforeAll(async () => {
+    await onServer(`CREATE DATABASE ${name} TEMPLATE template0 ${create}`).catch((error: Error) => {
+      if (create === '') throw error
+      database.missing = error.message
+    })
+  })
+  afterAll(() => onServer(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))
+  return database
 }
 
 let schemas = 0
