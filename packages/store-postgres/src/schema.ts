@@ -1,7 +1,7 @@
 import { Names, type OnWarning, SchemaMissing } from '@harel/store-base'
 import { missingFrom, type SchemaObject, storeSchema } from '@harel/store-base/sql'
 import type { TransactionSql } from 'postgres'
-import { Client, isLocked } from './client.js'
+import { Client, isLocked, isRefused } from './client.js'
 import { quote, storeFunctions, tablesOf } from './functions.js'
 import type { Settings } from './options.js'
 import { pause, untilFree } from './pause.js'
@@ -145,6 +145,9 @@ async function isLarge(client: Client, schema: string, table: string): Promise<b
   return (await client.read(text)).length > 0
 }
 
+/** So often a new index may be refused until it is for good. */
+const REFUSALS = 20
+
 /** Of rows from before the trigger, which fills the summary when the payload is set. */
 const UNFILLED = 'meta_version IS DISTINCT FROM version'
 
@@ -152,11 +155,17 @@ const UNFILLED = 'meta_version IS DISTINCT FROM version'
 export async function migrateSchema(pool: Pool, { prefix }: Settings, schema: string): Promise<void> {
   const client = Client.of(pool, false)
   if (!hasSummary(await missingObjects(client, prefix, schema), prefix)) await fillSummaries(client, prefix, schema)
-  for (;;) {
+  for (let refusals = 0; ; ) {
     const [index] = await missingObjects(client, prefix, schema)
     if (index === undefined) return
-    if (await isBuilding(client)) await pause(200)
-    else await buildIndex(client, schema, index)
+    try {
+      if (await isBuilding(client, schema, index.table)) await pause(200)
+      else await buildIndex(client, schema, index)
+    } catch (error) {
+      // Maybe because `migrate` of another process has begun with the same index at the same time.
+      if (!isRefused(error) || ++refusals === REFUSALS) throw error
+      await pause(200)
+    }
   }
 }
 
@@ -176,9 +185,11 @@ async function fillSummaries(client: Client, prefix: string, schema: string): Pr
   while ((await client.read(held)).length > 0);
 }
 
-/** Whether an index is being built, maybe by `migrate` of another process: two at a time would get into each other's way. */
-const isBuilding = async (client: Client): Promise<boolean> =>
-  (await client.read('SELECT 1 FROM pg_stat_progress_create_index WHERE datname = current_database()')).length > 0
+/** Whether an index of the table is being built: two at a time get into each other's way. */
+async function isBuilding(client: Client, schema: string, table: string): Promise<boolean> {
+  const text = 'SELECT 1 FROM pg_stat_progress_create_index WHERE relid = to_regclass($1)'
+  return (await client.read(text, `${quote(schema)}.${quote(table)}`)).length > 0
+}
 
 async function buildIndex(client: Client, schema: string, { name, sql }: SchemaObject): Promise<void> {
   // What an attempt that was cut off has left is not valid, and would stand in the way.

@@ -47,7 +47,7 @@ async function exercise(s: ExecutionStore): Promise<void> {
   await s.purge('e2', 1)
 }
 
-/** The tables of which a transaction has scanned rows, with their number. */
+/** The tables of which a connection has lately scanned rows, with their number. */
 async function scanned(tx: TransactionSql, schema: string): Promise<Record<string, number>> {
   const rows = await tx.unsafe(`SELECT relname, seq_tup_read::int AS scanned FROM pg_stat_xact_user_tables
     WHERE schemaname = '${schema}' AND seq_tup_read > 0`)
@@ -64,9 +64,10 @@ withServer('postgres', (server) => {
     await fill(sql, schema)
     await sql.unsafe('ANALYZE')
     await store.transaction(async (s, tx) => {
+      const before = await scanned(tx, schema)
       // So often that the server settles for one plan of each statement.
       for (let run = 0; run < 8; run++) await exercise(s)
-      expect(await scanned(tx, schema)).toEqual({})
+      expect(await scanned(tx, schema)).toEqual(before)
     })
   })
 
