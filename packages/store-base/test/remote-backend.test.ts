@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { StoreBackend } from '../src/backend.js'
+import { CheckedStore } from '../src/checked-store.js'
 import { CommitTooLarge, OutcomeUnknown, StoreUnavailable } from '../src/errors.js'
 import { type PreparedCommit, prepareCommit } from '../src/prepare.js'
 import type { CommitChanges, StoreCapabilities } from '../src/protocol.js'
 import { newEvent, newExecution } from '../src/records.js'
+import { guardedCommits } from '../src/sql/guarded-commit.js'
 import { RemoteSqliteBackend } from '../src/sql/remote-backend.js'
 import { storeSchema } from '../src/sql/schema.js'
 import { dump, PYTHON_TABLES, rowsOf, SqliteExecutor } from './sqlite-executor.js'
@@ -105,9 +107,10 @@ describe('group commit', () => {
   })
 
   test.each([
-    ['unreachable', new StoreUnavailable('no connection', new Error('ECONNREFUSED'))],
-    ['silent', new OutcomeUnknown('no reply')],
-  ])('a database that is %s is asked once for all, not for each', async (_, failure) => {
+    ['unreachable', 1, new StoreUnavailable('no connection', new Error('ECONNREFUSED'))],
+    ['silent', 2, new OutcomeUnknown('no reply')],
+    ['broken', 1, new OutcomeUnknown('the disk failed', undefined, { untold: true })],
+  ])('a database that is %s is asked %i times for all, not for each', async (_, times, failure) => {
     const { executor, backend } = open()
     let asked = 0
     executor.write = async () => {
@@ -116,7 +119,7 @@ describe('group commit', () => {
     }
     const outcomes = await Promise.allSettled(ids(50).map((id) => backend.commit(commitOf(id))))
     expect(outcomes).toEqual(Array(50).fill({ status: 'rejected', reason: failure }))
-    expect(asked).toBe(1)
+    expect(asked).toBe(times)
   })
 
   test('a transaction holds no more than a few megabytes, events and all', async () => {
@@ -140,6 +143,59 @@ describe('group commit', () => {
     expect(rows).toBe(5)
     await Promise.all(commits)
   })
+})
+
+describe('a commit whose reply is lost', () => {
+  /** A store whose next write is lost: before it is done, or after. */
+  function losing(written: boolean, then?: Error) {
+    const { executor, backend } = open()
+    const { write } = executor
+    executor.write = async (statements) => {
+      executor.write = then === undefined ? write : () => Promise.reject(then)
+      if (written) await write.call(executor, statements)
+      throw new OutcomeUnknown('no reply')
+    }
+    return { executor, store: new CheckedStore(backend) }
+  }
+
+  test.each([true, false])('is written once, and succeeds with its seqs (written before: %s)', async (written) => {
+    const { executor, store } = losing(written)
+    const held = ids(5).map((id) => newExecution({ id, definitionId: 'd' }))
+    const seqs = await Promise.all(held.map((each) => store.commit(each, { emits: [emit(each.id)], trace: {} })))
+    expect(held.map(({ version }) => version)).toEqual(Array(5).fill(1))
+    expect(seqs).toEqual([[1], [2], [3], [4], [5]])
+    expect(rowsOf(executor, 'outbox').map(({ target_id }) => target_id)).toEqual(ids(5))
+    expect(rowsOf(executor, 'trace')).toHaveLength(5)
+  })
+
+  test('is a conflict when somebody else has written the version', async () => {
+    const { executor, store } = losing(false)
+    const lost = executor.write
+    executor.write = async (statements) => {
+      const { write } = SqliteExecutor.prototype
+      const rival = { prefix: 'harel', traceMax: 0, summary: true }
+      await write.call(executor, guardedCommits(rival, [commitOf('a')]).statements)
+      return lost.call(executor, statements)
+    }
+    const held = newExecution({ id: 'a', definitionId: 'd' })
+    await expect(store.commit(held, { emits: [emit('a')] })).rejects.toMatchObject({ code: 'STORE_CONFLICT', found: 1 })
+    expect(rowsOf(executor, 'outbox')).toEqual([])
+  })
+
+  test.each([new StoreUnavailable('no connection'), new OutcomeUnknown('no reply')])(
+    'twice is read back (%s)',
+    async (then) => {
+      for (const written of [true, false]) {
+        const { store } = losing(written, then)
+        const held = newExecution({ id: 'a', definitionId: 'd' })
+        const committed = store.commit(held, { emits: [emit('a')] })
+        if (written) expect(await committed).toEqual([1])
+        else
+          await expect(committed).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', cause: { message: 'no reply' } })
+        expect(held.version).toBe(written ? 1 : 0)
+      }
+    },
+  )
 })
 
 describe('what is more than one answer holds is read in parts', () => {

@@ -1,16 +1,26 @@
-import { OutcomeUnknown, SchemaMissing, StoreClosed, StoreError, StoreUnavailable } from '@harel/store-base'
+import {
+  CommitTooLarge,
+  OutcomeUnknown,
+  SchemaMissing,
+  StoreClosed,
+  StoreError,
+  StoreUnavailable,
+} from '@harel/store-base'
 import { type Sql, type SqlExecutor, type SqlResult, wasNotSent } from '@harel/store-base/sql'
-import type { InStatement, ResultSet, Transaction } from '@libsql/client'
+import type { Client, InStatement, ResultSet, Transaction } from '@libsql/client'
 import type { Connection } from './client.js'
 
 /** Another connection has the lock, or an open transaction has the only connection. Nothing was done. */
 const BUSY = /^(SQLITE_BUSY|SQLITE_LOCKED|TRANSACTION_BUSY|TRANSACTION_ACTIVE)/
-/** Nothing of the transaction was written. After an error of the disk that is not certain. */
+/** Nothing of the transaction was written. After a failure of the disk, what is read now does not tell either. */
 const REFUSED = /^(SQLITE_(?!IOERR)|SQL_|ARGS_|AUTH_|TRANSACTION_)/
 /** sqld sends 10 MB at once. */
 const TOO_LARGE = 'RESPONSE_TOO_LARGE'
 /** How often a read is sent when no answer comes: a connection that was idle may have been cut long ago. */
 const READ_ATTEMPTS = 3
+
+/** What sqld takes of a web socket at once is 16 MiB; a little of it is not ours. */
+const LARGEST_MESSAGE = 16_000_000
 
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
@@ -29,7 +39,8 @@ export function toStoreError(error: unknown, writes: boolean): unknown {
   const code = codeOf(error)
   if (code === 'CLIENT_CLOSED') return new StoreClosed()
   if (writes && !REFUSED.test(code) && !wasRefused(error) && !wasNotSent(error)) {
-    return new OutcomeUnknown('libSQL has not told whether it has committed', error)
+    const untold = code.startsWith('SQLITE_IOERR')
+    return new OutcomeUnknown('libSQL has not told whether it has committed', error, { untold })
   }
   return new StoreUnavailable(`libSQL failed${code === '' ? '' : ` with ${code}`}`, error)
 }
@@ -54,7 +65,26 @@ const toResult = ({ rows, columns, rowsAffected, lastInsertRowid }: ResultSet): 
   lastId: Number(lastInsertRowid ?? 0),
 })
 
+/** Commits, on a file as `BEGIN` begins. */
+export const commit = (transaction: Transaction, { protocol }: Client): Promise<void> =>
+  protocol === 'file' ? transaction.executeMultiple('COMMIT') : transaction.commit()
+
+/** @throws CommitTooLarge for more than a web socket takes: it would be cut */
+function checkMessage(batch: readonly InStatement[]): void {
+  const size = Buffer.byteLength(JSON.stringify(batch))
+  if (size > LARGEST_MESSAGE) throw new CommitTooLarge('bytes in a message', size, LARGEST_MESSAGE)
+}
+
 const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+/**
+ * How a transaction on a file begins: with its lock. It is run as a script because the driver keeps a statement that has
+ * met a lock, and its connection, on which nothing can be committed any more until the garbage is collected.
+ */
+const BEGIN = {
+  read: 'COMMIT; BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1',
+  write: 'COMMIT; BEGIN IMMEDIATE',
+} as const
 
 /** Statements on a client. A list of writes is one transaction and, over the network, one round trip. */
 export class LibsqlExecutor implements SqlExecutor {
@@ -72,13 +102,14 @@ export class LibsqlExecutor implements SqlExecutor {
   }
 
   async read(statements: readonly Sql[], from: 'primary' | 'replica' = 'primary'): Promise<SqlResult[]> {
-    const { client, replica } = this.#connection
+    const { replica } = this.#connection
+    const batch = statements.map(toStatement)
     const results = await this.#run(async () => {
-      if (from === 'primary' || replica === undefined) return client.batch(statements.map(toStatement), 'read')
+      if (from === 'primary' || replica === undefined) return this.#batch(batch, 'read')
       await replica.sync()
       const copied: ResultSet[] = []
       // One by one: the driver sends a batch to the primary.
-      for (const statement of statements) copied.push(await replica.execute(toStatement(statement)))
+      for (const statement of batch) copied.push(await replica.execute(statement))
       return copied
     })
     return results.map(toResult)
@@ -88,8 +119,9 @@ export class LibsqlExecutor implements SqlExecutor {
   async write(statements: readonly Sql[]): Promise<SqlResult[]> {
     if (statements.length === 0) return []
     const batch = statements.map(toStatement)
+    if (this.#connection.client.protocol === 'ws') checkMessage(batch)
     const results = await this.#track(() => {
-      const turn = this.#lastWrite.then(() => this.#attempt(() => this.#connection.client.batch(batch, 'write'), true))
+      const turn = this.#lastWrite.then(() => this.#attempt(() => this.#batch(batch, 'write'), true))
       this.#lastWrite = turn.catch(() => {})
       return turn
     })
@@ -98,28 +130,46 @@ export class LibsqlExecutor implements SqlExecutor {
 
   /** Readers of a file do not block its writer, nor he them. */
   async enableWal(): Promise<void> {
-    await this.#run(() => this.#connection.client.execute('PRAGMA journal_mode = WAL'))
+    await this.#run(() => this.#connection.client.executeMultiple('PRAGMA journal_mode = WAL'))
   }
 
   /** A transaction of the caller's that has the write lock from its start. */
   begin(): Promise<Transaction> {
-    return this.#run(async () => {
-      const transaction = await this.#connection.client.transaction('write')
-      try {
-        // Over the network, the lock is taken with the first statements.
-        await transaction.batch([])
-        return transaction
-      } catch (error) {
-        transaction.close()
-        throw error
-      }
-    })
+    return this.#run(() => this.#begin('write'))
   }
 
   async close(): Promise<void> {
     this.#closed = true
     await Promise.allSettled(this.#underWay)
     this.#connection.close()
+  }
+
+  async #batch(statements: InStatement[], mode: 'read' | 'write'): Promise<ResultSet[]> {
+    const { client } = this.#connection
+    if (client.protocol !== 'file') return client.batch(statements, mode)
+    const transaction = await this.#begin(mode)
+    try {
+      const results = await transaction.batch(statements)
+      await commit(transaction, client)
+      return results
+    } finally {
+      transaction.close()
+    }
+  }
+
+  async #begin(mode: 'read' | 'write'): Promise<Transaction> {
+    const { client } = this.#connection
+    const onFile = client.protocol === 'file'
+    const transaction = await client.transaction(onFile ? 'deferred' : mode)
+    try {
+      if (onFile) await transaction.executeMultiple(BEGIN[mode])
+      // Over the network, the lock is taken with the first statements.
+      else await transaction.batch([])
+      return transaction
+    } catch (error) {
+      transaction.close()
+      throw error
+    }
   }
 
   /** Work that changes nothing. */

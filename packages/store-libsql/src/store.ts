@@ -9,7 +9,7 @@ import {
 import { prepareRemoteSchema, RemoteSqliteBackend, storeSchema } from '@harel/store-base/sql'
 import type { Client, Config, Transaction } from '@libsql/client'
 import { borrow, type Connection, checkClient, connect, isReplica } from './client.js'
-import { LibsqlExecutor, TransactionExecutor, toStoreError } from './executor.js'
+import { commit, LibsqlExecutor, TransactionExecutor, toStoreError } from './executor.js'
 import { checkOptions, type LibsqlOptions } from './options.js'
 
 /** The statements that make the tables, indexes and triggers of a prefix. @throws InvalidPrefix */
@@ -24,6 +24,7 @@ const opened = new WeakMap<Client, Connection>()
 
 /** Keeps executions in libSQL: a file, a server (sqld, Turso), or an embedded replica of one. */
 export class LibsqlStore extends CheckedStore {
+  readonly #client: Client
   readonly #options: LibsqlOptions
   readonly #executor: LibsqlExecutor
   readonly #opened: () => Promise<RemoteSqliteBackend>
@@ -50,6 +51,7 @@ export class LibsqlStore extends CheckedStore {
       return new RemoteSqliteBackend(executor, capabilities, { ...settings, summary })
     })
     super(backend, options)
+    this.#client = client
     this.#options = options
     this.#executor = executor
     this.#opened = ready
@@ -92,7 +94,7 @@ export class LibsqlStore extends CheckedStore {
       const result = await work(store, tx)
       working = false
       executor.check()
-      await tx.commit()
+      await commit(tx, this.#client)
       return result
     } catch (error) {
       restoreVersions()

@@ -103,10 +103,11 @@ export class Connection {
     if (this.#state !== 'checked') await this.open()
     // Once it waits in the client, nobody can tell whether it was sent.
     if (this.#client.status !== 'ready') await this.ask((client) => client.ping())
-    const sockets = this.#sockets()
+    const sockets = this.nodes().map(({ stream }) => stream)
     try {
       const answer = await this.#answered(this.#run(script, keys, args))
-      return { answer, repeated: this.#sockets() !== sockets }
+      // One that has not been used yet has no socket.
+      return { answer, repeated: sockets.some((socket) => socket?.destroyed) }
     } catch (error) {
       throw toStoreError(error, OutcomeUnknown)
     }
@@ -119,15 +120,6 @@ export class Connection {
       if (!isUnknownScript(error)) throw error
     }
     return this.#client.call('eval', [text, keys.length, ...keys, ...args])
-  }
-
-  /** Something else after each new connection. */
-  #sockets(): unknown {
-    return this.#cluster === undefined
-      ? this.#client.stream
-      : this.nodes()
-          .map(({ stream }) => numberOf(stream))
-          .join()
   }
 
   /** A client that sends nothing again forgets what had no answer. */
@@ -148,18 +140,6 @@ export class Connection {
     this.#state = 'closed'
     this.#client.off('close', this.#giveUp)
   }
-}
-
-const numbers = new WeakMap<object, number>()
-let last = 0
-
-/** A number for this object alone. */
-function numberOf(object: object): number {
-  const known = numbers.get(object)
-  if (known !== undefined) return known
-  last += 1
-  numbers.set(object, last)
-  return last
 }
 
 /** @throws InvalidArgument */

@@ -306,3 +306,21 @@ for i, id in ipairs(ARGV) do
 end
 return { added, removed }
 `)
+
+const CALLED = new Set(
+  [COMMIT, ADD_TRACE, DUE_TIMERS, DELETE_TIMER, FIND_FIELDS, PURGE, INDEX_IDS].flatMap(({ text }) =>
+    [...text.matchAll(/redis\.p?call\('([A-Z]+)'/g)].map(([, command = '']) => command.toLowerCase()),
+  ),
+)
+
+/**
+ * The commands that scripts call and the user may not: a script that learned of it in its middle would leave half of its
+ * work. KEYS: one of the keys.
+ */
+export const MISSING_RIGHTS = `
+local missing = {}
+for _, command in ipairs({'${[...CALLED].sort().join("', '")}'}) do
+  if not redis.acl_check_cmd(command, KEYS[1], KEYS[1], KEYS[1]) then missing[#missing + 1] = command end
+end
+return missing
+`

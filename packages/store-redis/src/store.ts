@@ -1,4 +1,4 @@
-import { CheckedStore, InvalidArgument, type OnWarning } from '@harel/store-base'
+import { CheckedStore, InvalidArgument, type OnWarning, StoreUnavailable } from '@harel/store-base'
 import { type RedisOptions as ClientOptions, Redis } from 'ioredis'
 import { RedisBackend } from './backend.js'
 import { type Client, Connection, checkClient } from './client.js'
@@ -6,6 +6,7 @@ import { isForbidden, needsHashTag } from './errors.js'
 import { Keys } from './keys.js'
 import type { Reindexed } from './listing.js'
 import { checkOptions, type RedisOptions } from './options.js'
+import { MISSING_RIGHTS } from './scripts.js'
 
 /** The clients that were opened here and so are ended with their store; a caller's are the caller's to end. */
 const opened = new WeakSet<Client>()
@@ -14,6 +15,7 @@ const opened = new WeakSet<Client>()
 const PATIENCE: ClientOptions = {
   connectTimeout: 5000,
   socketTimeout: 10_000,
+  commandTimeout: 60_000,
   maxRetriesPerRequest: 10,
   retryStrategy: (attempt) => Math.min(100 * attempt, 1000),
 }
@@ -35,11 +37,13 @@ export class RedisStore extends CheckedStore {
     checkClient(client)
     const settings = checkOptions(options)
     const { onWarning = console.warn } = options
+    const keys = new Keys(settings)
     const connection = new Connection(client, async (unchecked) => {
       checkCluster(unchecked, settings.hashTag)
+      await checkRights(unchecked, keys)
       await warnOfEviction(unchecked, onWarning)
     })
-    const backend = new RedisBackend(connection, new Keys(settings), settings.traceMax, async () => {
+    const backend = new RedisBackend(connection, keys, settings.traceMax, async () => {
       connection.release()
       if (opened.has(client)) await end(client)
     })
@@ -48,9 +52,9 @@ export class RedisStore extends CheckedStore {
   }
 
   /**
-   * Connects to one server, not to a cluster; `close` ends the connection. A call fails when some ten attempts to reach
-   * the server have failed (after five seconds; after a minute where it does not even refuse), or when it says nothing for
-   * ten seconds, unless `client` has other options.
+   * Connects to one server, not to a cluster; `close` ends the connection. A call waits for a server that is gone until ten
+   * attempts to reach it have failed, which takes five seconds where it refuses, and never for more than a minute, unless
+   * `client` has other options.
    *
    * @param url `redis://…` or `rediss://…`
    * @param options those of the store, and in `client` those of ioredis
@@ -101,6 +105,14 @@ function checkCluster({ cluster, keyPrefix }: Connection, hashTag: boolean): voi
   const { scaleReads } = cluster.options
   if (scaleReads !== 'master') {
     throw new InvalidArgument('client.options.scaleReads', scaleReads, '"master", for replicas lag behind')
+  }
+}
+
+/** @throws StoreUnavailable */
+async function checkRights(connection: Connection, { ids }: Keys): Promise<void> {
+  const missing = await connection.ask((client) => client.eval(MISSING_RIGHTS, 1, ids))
+  if (Array.isArray(missing) && missing.length > 0) {
+    throw new StoreUnavailable(`the user of Redis lacks the rights +${missing.join(' +')}`)
   }
 }
 

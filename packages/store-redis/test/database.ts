@@ -23,7 +23,7 @@ export function storeOn(client: Client, options: RedisOptions = {}): RedisStore 
 }
 
 /** All keys that begin so, in their order. */
-async function keysOf(client: Redis | Cluster, beginning: string): Promise<string[]> {
+export async function keysOf(client: Redis | Cluster, beginning: string): Promise<string[]> {
   const keyPrefix = String(client.options.keyPrefix ?? '')
   const keys = new Set<string>()
   for (const node of client.isCluster ? (client as Cluster).nodes('master') : [client as Redis]) {

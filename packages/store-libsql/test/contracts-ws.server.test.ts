@@ -1,0 +1,12 @@
+import { describeStore } from '@harel/store-testing'
+import { withServer } from '@harel-tooling/test-servers/vitest'
+import { describe, test } from 'vitest'
+import { onServer, shared } from './contracts.js'
+
+withServer('libsql', ({ url }) => {
+  describeStore({ describe, test }, 'LibsqlStore over a web socket', {
+    ...shared(onServer, { url: url.replace(/^http/, 'ws') }, url),
+    // The other contracts run on the same server meanwhile.
+    prefixes: ['socket', 'socket2'],
+  })
+})

@@ -1,0 +1,52 @@
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LibsqlStore } from '@harel/store-libsql'
+import { expect, test } from 'vitest'
+import { clientOf, freshFile, open, rows, run, start } from './helpers.js'
+import { expectAcknowledged, expectWhole } from './written.js'
+
+const WRITERS = 4
+
+test('two processes write three hundred batches each to one file, and none of them fails', async () => {
+  const url = freshFile()
+  await Promise.all(['a', 'b'].map((name) => run('batches.ts', url, name, '300')))
+  expect(await rows(clientOf({ url }))).toEqual([1800, 1800, 0, 0, 0, 0])
+})
+
+test.each([
+  { stores: 'this store', kinds: ['libsql', 'libsql', 'libsql'] },
+  { stores: 'this store and that of @harel/store-sqlite', kinds: ['libsql', 'sqlite', 'libsql'] },
+])('processes that share an execution lose and repeat nothing ($stores)', async ({ kinds }) => {
+  const url = freshFile()
+  const rounds = 15
+  await Promise.all(kinds.map((kind, n) => run('writer.ts', kind, url, `w${n}`, `${rounds}`)))
+  const versions = await expectWhole(await open({ url }))
+  expect(versions.get('shared')).toBe(3 * WRITERS * (rounds - 1))
+  versions.delete('shared')
+  expect([...versions.values()]).toEqual(Array(3 * WRITERS).fill(rounds))
+})
+
+test('ten processes may open an empty file at once', async () => {
+  const url = freshFile()
+  await Promise.all(Array.from({ length: 10 }, (_, n) => run('open.ts', url, `e${n}`)))
+  const client = clientOf({ url })
+  expect(await rows(client)).toEqual([10, 0, 0, 0, 0, 0])
+  expect((await client.execute('PRAGMA integrity_check')).rows).toMatchObject([{ integrity_check: 'ok' }])
+})
+
+test('a process that is killed has lost no acknowledged commit, and left none half done', async () => {
+  const url = freshFile()
+  const acknowledged = `${url.slice('file:'.length)}.acknowledged`
+  for (let round = 0; round < 4; round++) {
+    const writer = start('writer.ts', 'libsql', url, 'w', '0', acknowledged)
+    await once(writer.stdout, 'data')
+    await sleep(20 + Math.random() * 250)
+    writer.kill('SIGKILL')
+    await once(writer, 'exit')
+    await using store = await LibsqlStore.connect({ url })
+    const lines = existsSync(acknowledged) ? readFileSync(acknowledged, 'utf8') : ''
+    expectAcknowledged(await expectWhole(store), lines)
+  }
+  expect(readFileSync(acknowledged, 'utf8').length).toBeGreaterThan(0)
+})

@@ -1,0 +1,3 @@
+import { describeServer } from './server.js'
+
+describeServer('redis8')

@@ -1,0 +1,211 @@
+import { newEvent, OutcomeUnknown, type RedisStore, StoreConflict, StoreUnavailable } from '@harel/store-redis'
+import { withServer } from '@harel-tooling/test-servers/vitest'
+import type { Redis } from 'ioredis'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { execution, parts } from './commits.js'
+import { type ClientOptions, clientFor, dumpOf, freshPrefix, storeOn } from './database.js'
+import { Way } from './way.js'
+
+/** Reconnects at once. */
+const quick: ClientOptions = { retryStrategy: () => 20 }
+
+const clients: { name: string; options: ClientOptions }[] = [
+  { name: 'as it is', options: quick },
+  { name: 'that pipelines by itself', options: { ...quick, enableAutoPipelining: true } },
+  { name: 'that gives up at the first break', options: { ...quick, maxRetriesPerRequest: 0 } },
+  { name: 'that sends nothing again', options: { ...quick, autoResendUnfulfilledCommands: false } },
+]
+
+withServer('redis', ({ url }) => {
+  let direct: Redis
+  let prefix: string
+  let way: Way
+
+  beforeEach(async () => {
+    direct = clientFor(url)
+    prefix = freshPrefix()
+    way = await Way.to(url)
+  })
+
+  /** A store behind it that has done its first call. */
+  async function openStore(options: ClientOptions): Promise<RedisStore> {
+    const store = storeOn(clientFor(way.url, options), { prefix })
+    await store.save(execution('first'))
+    return store
+  }
+
+  describe.each(clients)('a client $name', ({ options }) => {
+    test('whose reply to a commit is lost has committed it, once, with the right seqs', async () => {
+      const store = await openStore(options)
+      const held = execution('a')
+      await store.commit(held, parts('a'))
+      const lost = way.lose('reply')
+      expect(await store.commit(held, parts('a'))).toEqual([3, 4])
+      await lost
+      expect(held.version).toBe(2)
+      expect((await store.load('a'))?.version).toBe(2)
+      const left = await dumpOf(direct, `${prefix}:`)
+      expect(left).toMatchObject({ [`${prefix}:outbox:seq`]: '4', [`${prefix}:spawns:seq`]: '2' })
+      expect(await store.pendingOutbox()).toHaveLength(4)
+      expect(await store.readTrace('a')).toHaveLength(2)
+      expect(await store.commit(held, parts('a'))).toEqual([5, 6])
+    })
+
+    test('whose first commit of an execution loses its reply has committed it', async () => {
+      const store = await openStore(options)
+      const held = execution('a')
+      const lost = way.lose('reply')
+      expect(await store.commit(held, parts('a'))).toEqual([1, 2])
+      await lost
+      expect([held.version, (await store.load('a'))?.version]).toEqual([1, 1])
+    })
+
+    test('whose request is lost on its way has committed it once, or not at all', async () => {
+      const store = await openStore(options)
+      const held = execution('a')
+      const lost = way.lose('request')
+      const outcome = await store.commit(held, parts('a')).catch((error: unknown) => error)
+      await lost
+      if (!Array.isArray(outcome)) {
+        expect(outcome).toBeInstanceOf(StoreUnavailable)
+        expect(held.version).toBe(0)
+        await store.commit(held, parts('a'))
+      }
+      expect([held.version, (await store.load('a'))?.version]).toEqual([1, 1])
+      expect(await store.pendingOutbox()).toHaveLength(2)
+    })
+
+    test('loses none of many commits and does none twice, whatever is cut', async () => {
+      const store = await openStore(options)
+      const work = async (id: string) => {
+        const held = execution(id)
+        while (held.version < 60) {
+          const event = newEvent({ kind: 'k', id: `${id}:${held.version}` })
+          try {
+            await store.commit(held, { emits: [{ targetId: id, event }], processedEventId: event.id })
+          } catch (error) {
+            if (error instanceof OutcomeUnknown) held.version = (await stored(id)) ?? 0
+            else if (!(error instanceof StoreUnavailable)) throw error
+          }
+        }
+      }
+      const stored = async (id: string) => (await storeOn(direct, { prefix }).load(id))?.version
+      let cuts = 0
+      const cutting = setInterval(() => {
+        const lost = way.lose(cuts % 2 ? 'reply' : 'request', `"id":"e${Math.floor(Math.random() * 8)}"`)
+        void lost.then(() => {
+          cuts += 1
+        })
+      }, 25)
+      await Promise.all(Array.from({ length: 8 }, (_, n) => work(`e${n}`)))
+      clearInterval(cutting)
+      expect(cuts).toBeGreaterThan(2)
+      const events = (await store.pendingOutbox()).map(({ event }) => event.id)
+      expect(new Set(events).size).toBe(8 * 60)
+      expect(events).toHaveLength(8 * 60)
+    })
+
+    test('that loses its server in the middle of a commit does not know, and says so', async () => {
+      const store = await openStore({ ...options, maxRetriesPerRequest: 2 })
+      const held = execution('a')
+      const lost = way.lose('reply').then(() => way.close())
+      await expect(store.commit(held)).rejects.toThrow(OutcomeUnknown)
+      await lost
+      expect(held.version).toBe(0)
+      await way.open()
+      expect((await store.load('a'))?.version).toBe(1)
+    })
+
+    test('whose connections break as soon as they are made gives up in its time', async () => {
+      const store = await openStore({ ...options, commandTimeout: 300 })
+      const held = execution('a')
+      const lost = way.lose('reply').then(() => way.slam())
+      const begin = performance.now()
+      await expect(store.commit(held)).rejects.toThrow(OutcomeUnknown)
+      await lost
+      await expect(store.commit(execution('b'))).rejects.toThrow(StoreUnavailable)
+      expect(performance.now() - begin).toBeLessThan(10_000)
+      await way.open()
+      expect((await store.load('a'))?.version).toBe(1)
+    })
+  })
+
+  describe('a commit that is sent again after another worker has gone on', () => {
+    const goOn = async (store: RedisStore, changes: Parameters<RedisStore['commit']>[1]) => {
+      const held = execution('a')
+      const other = storeOn(direct, { prefix })
+      const lost = way.lose('reply').then(async () => {
+        const next = await other.load('a')
+        if (next !== undefined) await other.save(next)
+        await way.open()
+      })
+      const committed = store.commit(held, changes)
+      await lost
+      return { held, committed }
+    }
+
+    test('is known by its event, and succeeds with its seqs', async () => {
+      const store = await openStore({ retryStrategy: () => 300 })
+      const { held, committed } = await goOn(store, parts('a'))
+      expect(await committed).toEqual([1, 2])
+      expect(held.version).toBe(1)
+    })
+
+    test('is not taken for a conflict, which would say that nothing was written', async () => {
+      const store = await openStore({ retryStrategy: () => 300 })
+      const { held, committed } = await goOn(store, {})
+      await expect(committed).rejects.toThrow(OutcomeUnknown)
+      expect(held.version).toBe(0)
+    })
+  })
+
+  test('a commit that another worker has forestalled is a conflict, also after a break', async () => {
+    const store = await openStore(quick)
+    await storeOn(direct, { prefix }).commit(execution('a'), { processedEventId: 'theirs' })
+    const lost = way.lose('reply')
+    await expect(store.commit(execution('a'), { processedEventId: 'mine' })).rejects.toThrow(StoreConflict)
+    await lost
+  })
+
+  test('a step of a trace whose reply is lost is appended once', async () => {
+    const store = await openStore(quick)
+    await store.appendTrace('a', { n: 0 })
+    const lost = way.lose('reply')
+    await store.appendTrace('a', { n: 1 })
+    await lost
+    expect(await store.readTrace('a')).toEqual([
+      { n: 0, index: 0 },
+      { n: 1, index: 1 },
+    ])
+  })
+
+  test('a purge whose reply is lost has purged', async () => {
+    const store = await openStore(quick)
+    await store.commit(execution('a'), parts('a'))
+    const lost = way.lose('reply', `${prefix}:result`)
+    expect(await store.purge('a', 1)).toBe(true)
+    await lost
+    expect(await store.load('a')).toBeUndefined()
+  })
+
+  test('reads and acknowledgements whose replies are lost are asked again', async () => {
+    const store = await openStore(quick)
+    const [first = 0, second = 0] = await store.commit(execution('a'), parts('a'))
+    const calls: [command: string, call: () => Promise<unknown>][] = [
+      ['get', () => store.load('a')],
+      ['sismember', () => store.isProcessed('a', 'a-event')],
+      ['hmget', () => store.pendingOutbox()],
+      ['hdel', () => store.ackOutbox(first)],
+      ['evalsha', () => store.deleteTimer('a', 'P', 1.5)],
+      ['evalsha', () => store.dueTimers(9)],
+      ['zrangebylex', () => store.listExecutions()],
+      ['hsetnx', () => store.publishDefinition({ id: 'D', version: '1', definition: {} })],
+    ]
+    for (const [command, call] of calls) {
+      const lost = way.lose('reply', command)
+      await call()
+      await lost
+    }
+    expect((await store.pendingOutbox()).map(({ seq }) => seq)).toEqual([second])
+  })
+})

@@ -1,0 +1,94 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+/** A way to a server on which requests and replies get lost. */
+export class Way {
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  #loss: { what: 'request' | 'reply'; text: string; done: () => void } | undefined
+  #state: 'open' | 'slamming' | 'silent' = 'open'
+  #port = 0
+
+  private constructor(target: URL) {
+    this.#server = createServer((near) => {
+      if (this.#state === 'slamming') return near.destroy()
+      const far = connect(Number(target.port), target.hostname)
+      const end = () => {
+        near.destroy()
+        far.destroy()
+      }
+      for (const socket of [near, far]) {
+        this.#sockets.add(socket)
+        socket.on('error', end).on('close', end)
+        socket.once('close', () => this.#sockets.delete(socket))
+      }
+      let isReplyLost = false
+      near.on('data', (request) => {
+        const loss = this.#loss
+        if (loss !== undefined && request.includes(loss.text)) {
+          this.#loss = undefined
+          if (loss.what === 'request') {
+            end()
+            return loss.done()
+          }
+          isReplyLost = true
+          // The reply says that the server has done what it was asked.
+          far.once('data', () => {
+            end()
+            loss.done()
+          })
+        }
+        if (this.#state !== 'silent') far.write(request)
+      })
+      far.on('data', (reply) => {
+        if (!isReplyLost && this.#state !== 'silent') near.write(reply)
+      })
+    })
+  }
+
+  /** One to the server of this URL, which goes with the test. */
+  static async to(url: string): Promise<Way> {
+    const way = new Way(new URL(url))
+    await way.open()
+    onTestFinished(() => way.close())
+    return way
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.#port}`
+  }
+
+  /** Lets everything through (again). */
+  async open(): Promise<void> {
+    this.#state = 'open'
+    if (this.#server.listening) return
+    this.#server.listen(this.#port, '127.0.0.1')
+    await once(this.#server, 'listening')
+    this.#port = (this.#server.address() as AddressInfo).port
+  }
+
+  /** Cuts the connection over which the next request with this text comes, before it or its reply gets through. */
+  lose(what: 'request' | 'reply', text = 'evalsha'): Promise<void> {
+    return new Promise((done) => {
+      this.#loss = { what, text, done }
+    })
+  }
+
+  /** Cuts all connections and refuses new ones. */
+  close(): void {
+    this.#server.close()
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  /** Cuts all connections, and new ones as soon as they are made. */
+  slam(): void {
+    this.#state = 'slamming'
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  /** Lets nothing through any more, and says nothing. */
+  silence(): void {
+    this.#state = 'silent'
+  }
+}
