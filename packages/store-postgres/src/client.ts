@@ -15,8 +15,8 @@ export type Row = readonly (string | null)[]
  */
 const UNKNOWN = 705
 
-/** Tries of a statement that the server has undone for the sake of another transaction. */
-const TRIES = 6
+/** How long a statement is tried again that the server undoes for the sake of others, in milliseconds. */
+const UNDONE_FOR = 5000
 
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
@@ -28,8 +28,8 @@ const isFromServer = (error: unknown): error is Error & { severity?: string; sev
 const isRefusal = (error: unknown): boolean =>
   isFromServer(error) && (error.severity ?? error.severity_local) === 'ERROR'
 
-/** Serialization failure, deadlock, or (in a trace) the number that a step would have got was given to another one. */
-const isUndone = (error: unknown): boolean => isRefusal(error) && ['40001', '40P01', '23505'].includes(codeOf(error))
+/** Serialization failure or deadlock: the same may work at once. */
+const isUndone = (error: unknown): boolean => isRefusal(error) && ['40001', '40P01'].includes(codeOf(error))
 
 /** The connection was never made, so nothing was sent. */
 const UNSENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'CONNECT_TIMEOUT']
@@ -69,23 +69,23 @@ export const isLocked = (error: unknown): boolean => isRefused(error) && codeOf(
 export class Client {
   readonly #source: Source
   readonly #prepare: boolean
-  readonly #tries: number
+  readonly #retries: boolean
   readonly #underWay = new Set<Promise<Row[]>>()
 
-  private constructor(source: Source, prepare: boolean, tries: number) {
+  private constructor(source: Source, prepare: boolean, retries: boolean) {
     this.#source = source
     this.#prepare = prepare
-    this.#tries = tries
+    this.#retries = retries
   }
 
   /** @param prepare whether statements are prepared, once for each connection, where the pool allows it */
   static of(pool: Pool, prepare: boolean): Client {
-    return new Client(pool, prepare && pool.prepare, TRIES)
+    return new Client(pool, prepare && pool.prepare, true)
   }
 
   /** In a transaction nothing can be tried again: with a statement all that was done before it is undone. */
   static within(tx: TransactionSql, prepare: boolean): Client {
-    return new Client({ handle: async () => tx, broke: () => {} }, prepare, 1)
+    return new Client({ handle: async () => tx, broke: () => {} }, prepare, false)
   }
 
   /** @throws StoreUnavailable, SchemaMissing, StoreClosed */
@@ -113,14 +113,15 @@ export class Client {
   }
 
   async #query(text: string, params: readonly Param[], writes: boolean): Promise<Row[]> {
-    for (let tried = 1; ; tried++) {
+    const deadline = performance.now() + (this.#retries ? UNDONE_FOR : 0)
+    for (let longest = 2; ; longest = Math.min(2 * longest, 50)) {
       const sql = await this.#source.handle()
       try {
         return await send(sql, text, params, this.#prepare)
       } catch (error) {
         if (!isRefusal(error) && !isUnsent(error)) this.#source.broke(sql)
-        if (tried === this.#tries || !isUndone(error)) throw toStoreError(error, writes)
-        await pause(2 ** tried)
+        if (!isUndone(error) || performance.now() >= deadline) throw toStoreError(error, writes)
+        await pause(longest)
       }
     }
   }

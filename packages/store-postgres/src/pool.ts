@@ -43,8 +43,9 @@ export function callersPool(sql: Sql): Pool {
   }
 }
 
-/** For how long a pool is kept whose successor is in use, and what is still under way there, in seconds. */
-const REPLACED_FOR = 1
+/** For how long a pool is kept that has a successor, for what is still under way there, in milliseconds. */
+const REPLACED_FOR = 1000
+
 /**
  * A pool of our own. It is replaced when one of its connections has broken: the driver (3.4) may have kept a part of a
  * message, and then never again gets through to the server with that connection.
@@ -53,7 +54,13 @@ const REPLACED_FOR = 1
  */
 export function ownPool(url: string, options: ClientOptions = {}): Pool {
   let sql = openPool(url, options)
-  const replaced = new Set<Promise<void>>()
+  const replaced = new Map<Sql, NodeJS.Timeout>()
+  // Not in order: the driver waits in vain for a connection that has broken in a statement.
+  const discard = async (handle: Sql) => {
+    clearTimeout(replaced.get(handle))
+    replaced.delete(handle)
+    await handle.end({ timeout: 0 })
+  }
   return {
     prepare: options.prepare !== false,
     async handle() {
@@ -62,11 +69,10 @@ export function ownPool(url: string, options: ClientOptions = {}): Pool {
     broke(handle) {
       if (handle !== sql) return
       sql = openPool(url, options)
-      const ended = handle.end({ timeout: REPLACED_FOR }).finally(() => replaced.delete(ended))
-      replaced.add(ended)
+      replaced.set(handle, setTimeout(discard, REPLACED_FOR, handle))
     },
     async end() {
-      await Promise.all([sql.end(), ...replaced])
+      await Promise.all([sql.end(), ...[...replaced.keys()].map(discard)])
     },
   }
 }

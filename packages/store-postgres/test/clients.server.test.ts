@@ -99,6 +99,14 @@ withServer('postgres', (server) => {
     await expect.poll(connections).toHaveLength(0)
   })
 
+  test('close waits for reads, also for those that no connection has taken yet', async () => {
+    const store = await open(database.url, { schema: newSchema(), client: { max: 1 } })
+    await store.commit(execution('a'))
+    const reads = Array.from({ length: 500 }, () => store.load('a'))
+    await store.close()
+    expect((await Promise.all(reads)).every((each) => each?.version === 1)).toBe(true)
+  })
+
   test('a caller who has ended the pool finds the store closed', async () => {
     const sql = connect(database.url)
     const store = new PostgresStore(sql, { schema: newSchema() })

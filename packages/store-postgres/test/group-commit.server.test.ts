@@ -4,6 +4,7 @@ import { withServer } from '@harel-tooling/test-servers/vitest'
 import type { Sql } from 'postgres'
 import { describe, expect, test } from 'vitest'
 import { connect, everything, execution, many, newSchema, open, pass, rows, useDatabase, versions } from './helpers.js'
+import { Intermediary } from './intermediary.js'
 
 /** Whether a promise settles while somebody else does something. */
 function watch(promise: Promise<unknown>): { settled: boolean } {
@@ -113,6 +114,35 @@ withServer('postgres', (server) => {
       await waiting?.done
       expect(held.find(({ id }) => id === 'e0013')?.version).toBe(fresh ? 1 : 2)
     })
+  })
+
+  test('a row that somebody holds costs the batch that it is in no second attempt', async () => {
+    const schema = newSchema()
+    const between = await Intermediary.start(database.url)
+    const store = await open(between.url, { schema, lockTimeout: 0, client: { max: 1 } })
+    const held = many(50)
+    await Promise.all(held.map((each) => store.commit(each)))
+    const end = await stranger(
+      connect(database.url),
+      `SELECT 1 FROM ${schema}.harel_executions WHERE id = 'e0013' FOR UPDATE`,
+    )
+    const before = between.roundTrips
+    const outcomes = await Promise.allSettled(held.map((each) => store.commit(each)))
+    expect(between.roundTrips - before).toBe(1)
+    expect(outcomes.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([13])
+    await end('ROLLBACK')
+  })
+
+  test('a row that others only refer to is not held', async () => {
+    const schema = newSchema()
+    const store = await open(database.url, { schema, lockTimeout: 0 })
+    const held = many(2)
+    for (const each of held) await store.commit(each)
+    const end = await stranger(connect(database.url), `SELECT 1 FROM ${schema}.harel_executions FOR KEY SHARE`)
+    await Promise.all(held.map((each) => store.commit(each)))
+    await store.commit(held[0] ?? execution('none'))
+    expect(versions(held)).toEqual([3, 2])
+    await end('ROLLBACK')
   })
 
   test('a creation that meets another one under way becomes a conflict when that is committed', async () => {
