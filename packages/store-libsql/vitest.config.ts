@@ -1,5 +1,10 @@
 import { defineConfig } from 'vitest/config'
 
-// HAREL_TEST_ALL: what takes longer.
-const include = [process.env.HAREL_TEST_ALL ? 'test/all/*.test.ts' : 'test/*.test.ts']
-export default defineConfig({ test: { include, globalSetup: 'test/server.setup.ts', testTimeout: 30_000 } })
+const common = { globalSetup: 'test/server.setup.ts', testTimeout: 30_000 }
+
+// HAREL_TEST_ALL: the contracts over a network, one after the other because a server has one writer at a time.
+export default defineConfig({
+  test: process.env.HAREL_TEST_ALL
+    ? { ...common, include: ['test/all/*.test.ts'], fileParallelism: false }
+    : { ...common, include: ['test/*.test.ts'] },
+})
