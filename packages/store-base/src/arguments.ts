@@ -43,6 +43,20 @@ export function checkInteger(argument: string, value: unknown, least: number, mo
   return value
 }
 
+/** Refuses what is no whole number from `least` on, up to `most` where that is given. */
+export function checkCount(argument: string, value: unknown, least = 0, most = Number.POSITIVE_INFINITY): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
+    const upTo = Number.isFinite(most) ? ` to ${most}` : ''
+    throw new InvalidArgument(argument, value, `an integer from ${least}${upTo}`)
+  }
+  return value
+}
+
+export function checkFlag(argument: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') throw new InvalidArgument(argument, value, 'true or false')
+  return value
+}
+
 /** Refuses what is no version that a commit can go on from. */
 export const checkVersion = (argument: string, value: unknown): number =>
   checkInteger(argument, value, 0, Number.MAX_SAFE_INTEGER - 1)

@@ -4,6 +4,7 @@
  */
 import {
   checkArray,
+  checkFlag,
   checkInteger,
   checkKey,
   checkKeyOrEmpty,
@@ -26,11 +27,6 @@ const nullableString = (argument: string, value: unknown): string | null => {
 
 const string = (argument: string, value: unknown): string => {
   if (typeof value !== 'string') throw new InvalidArgument(argument, value, 'a string')
-  return value
-}
-
-const boolean = (argument: string, value: unknown): boolean => {
-  if (typeof value !== 'boolean') throw new InvalidArgument(argument, value, 'true or false')
   return value
 }
 
@@ -69,10 +65,10 @@ const wireChild = (argument: string, value: unknown, numbers: Numbers) => {
   const child = checkObject(argument, value)
   return {
     root_path: checkKeyOrEmpty(`${argument}.rootPath`, child.rootPath),
-    finished: boolean(`${argument}.finished`, child.finished),
+    finished: checkFlag(`${argument}.finished`, child.finished),
     outcome: nullableString(`${argument}.outcome`, child.outcome),
     result: data(`${argument}.result`, child.result, 3, numbers),
-    submachine: boolean(`${argument}.submachine`, child.submachine),
+    submachine: checkFlag(`${argument}.submachine`, child.submachine),
     key: string(`${argument}.key`, child.key),
   }
 }

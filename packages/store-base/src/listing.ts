@@ -1,6 +1,6 @@
-import { checkArray, checkInteger, checkKey, checkMembers, checkStatus } from './arguments.js'
+import { checkArray, checkFlag, checkInteger, checkKey, checkMembers, checkStatus } from './arguments.js'
 import { decodeKey, decodeOffset, encodeKey, encodeOffset, fingerprintOf } from './cursor.js'
-import { InvalidArgument, InvalidCursor } from './errors.js'
+import { InvalidCursor } from './errors.js'
 import type { ExecutionPage, ListQuery } from './protocol.js'
 import { type ExecutionSummary, STATUSES, type Status } from './records.js'
 
@@ -45,11 +45,6 @@ function checkStatuses(value: unknown): Status[] {
   const given = Array.isArray(value) ? checkArray('query.status', value) : [value]
   for (const status of given) checkStatus('query.status', status)
   return STATUSES.filter((status) => given.includes(status))
-}
-
-function checkFlag(argument: string, value: unknown): boolean {
-  if (typeof value !== 'boolean') throw new InvalidArgument(argument, value, 'true or false')
-  return value
 }
 
 function positionOf(cursor: unknown, fingerprint: string, paging: 'key' | 'offset'): string | null {

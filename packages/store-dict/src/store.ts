@@ -1,4 +1,11 @@
-import { AsyncStore, checkStoreOptions, InvalidArgument, type StoreOptions, SyncCheckedStore } from '@harel/store-base'
+import {
+  AsyncStore,
+  checkCount,
+  checkFlag,
+  checkStoreOptions,
+  type StoreOptions,
+  SyncCheckedStore,
+} from '@harel/store-base'
 import { DictBackend } from './backend.js'
 
 export interface DictStoreOptions extends StoreOptions {
@@ -21,9 +28,8 @@ export class DictStore extends SyncCheckedStore {
   constructor(options: DictStoreOptions = {}) {
     checkStoreOptions(options, ['copy', 'traceMax'])
     const { copy = false, traceMax = 200 } = options
-    if (typeof copy !== 'boolean') throw new InvalidArgument('copy', copy, 'true or false')
-    if (!Number.isInteger(traceMax) || traceMax < 0)
-      throw new InvalidArgument('traceMax', traceMax, 'an integer from 0')
+    checkFlag('copy', copy)
+    checkCount('traceMax', traceMax)
     const capabilities = {
       durable: false,
       shared: false,

@@ -1,4 +1,4 @@
-import { checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import { checkCount, checkFlag, checkStoreOptions, Names, type StoreOptions } from '@harel/store-base'
 
 export interface DynamoOptions extends StoreOptions {
   /** Before the names of the tables. Default: `harel`. */
@@ -16,18 +16,15 @@ export interface DynamoOptions extends StoreOptions {
 
 export type Settings = Required<Omit<DynamoOptions, 'onWarning' | 'numbers'>>
 
-const checkFlag = (argument: string, value: unknown): boolean => {
-  if (typeof value !== 'boolean') throw new InvalidArgument(argument, value, 'true or false')
-  return value
-}
-
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: DynamoOptions): Settings {
   checkStoreOptions(options, ['prefix', 'createSchema', 'traceMax', 'gsi'])
   const { prefix = 'harel', createSchema = true, traceMax = 200, gsi = false } = options
   Names(prefix)
-  if (typeof traceMax !== 'number' || !Number.isInteger(traceMax) || traceMax < 0) {
-    throw new InvalidArgument('traceMax', traceMax, 'an integer from 0')
+  return {
+    prefix,
+    createSchema: checkFlag('createSchema', createSchema),
+    traceMax: checkCount('traceMax', traceMax),
+    gsi: checkFlag('gsi', gsi),
   }
-  return { prefix, createSchema: checkFlag('createSchema', createSchema), traceMax, gsi: checkFlag('gsi', gsi) }
 }

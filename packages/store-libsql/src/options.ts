@@ -1,4 +1,4 @@
-import { checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import { checkCount, checkFlag, checkStoreOptions, Names, type StoreOptions } from '@harel/store-base'
 
 export interface LibsqlOptions extends StoreOptions {
   /** Before the names of the tables. Default: `harel`. */
@@ -14,18 +14,6 @@ export interface LibsqlOptions extends StoreOptions {
 }
 
 export type Settings = Required<Omit<LibsqlOptions, 'onWarning' | 'numbers'>>
-
-const checkCount = (argument: string, value: unknown): number => {
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
-    throw new InvalidArgument(argument, value, 'an integer from 0')
-  }
-  return value
-}
-
-const checkFlag = (argument: string, value: unknown): boolean => {
-  if (typeof value !== 'boolean') throw new InvalidArgument(argument, value, 'true or false')
-  return value
-}
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: LibsqlOptions): Settings {

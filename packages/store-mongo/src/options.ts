@@ -1,4 +1,4 @@
-import { checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import { checkCount, checkFlag, checkStoreOptions, Names, type StoreOptions } from '@harel/store-base'
 
 export interface MongoOptions extends StoreOptions {
   /** Before the names of the collections. Default: `harel`. */
@@ -16,23 +16,18 @@ export interface MongoOptions extends StoreOptions {
 
 export type Settings = Required<Omit<MongoOptions, 'onWarning' | 'numbers'>>
 
-const checkCount = (argument: string, value: unknown, least: number): number => {
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > 2 ** 31 - 1) {
-    throw new InvalidArgument(argument, value, `an integer from ${least} to 2147483647`)
-  }
-  return value
-}
+/** The largest `$slice`. */
+const MAX_INT32 = 2 ** 31 - 1
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: MongoOptions): Settings {
   checkStoreOptions(options, ['prefix', 'createIndexes', 'traceMax', 'dedupe'])
   const { prefix = 'harel', createIndexes = true, traceMax = 200, dedupe = 10_000 } = options
   Names(prefix)
-  if (typeof createIndexes !== 'boolean') throw new InvalidArgument('createIndexes', createIndexes, 'true or false')
   return {
     prefix,
-    createIndexes,
-    traceMax: checkCount('traceMax', traceMax, 0),
-    dedupe: checkCount('dedupe', dedupe, 1),
+    createIndexes: checkFlag('createIndexes', createIndexes),
+    traceMax: checkCount('traceMax', traceMax, 0, MAX_INT32),
+    dedupe: checkCount('dedupe', dedupe, 1, MAX_INT32),
   }
 }

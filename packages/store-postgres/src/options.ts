@@ -1,4 +1,4 @@
-import { checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import { checkCount, checkFlag, checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
 
 export interface PostgresOptions extends StoreOptions {
   /** Before the names of tables and functions; the server folds it to lower case. Default: `harel`. */
@@ -19,17 +19,8 @@ export type Settings = Required<Omit<PostgresOptions, 'schema' | 'onWarning' | '
   schema: string | undefined
 }
 
-const checkCount = (argument: string, value: unknown): number => {
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > 2 ** 31 - 1) {
-    throw new InvalidArgument(argument, value, 'an integer from 0 to 2147483647')
-  }
-  return value
-}
-
-const checkFlag = (argument: string, value: unknown): boolean => {
-  if (typeof value !== 'boolean') throw new InvalidArgument(argument, value, 'true or false')
-  return value
-}
+/** The largest INT of the server. */
+const MAX_INT = 2 ** 31 - 1
 
 /** Longer identifiers are cut by the server, so that two of them may become one. */
 function checkSchema(value: unknown): string | undefined {
@@ -54,8 +45,8 @@ export function checkOptions(options: PostgresOptions): Settings {
     prefix: prefix.toLowerCase(),
     schema: checkSchema(options.schema),
     createSchema: checkFlag('createSchema', createSchema),
-    traceMax: checkCount('traceMax', traceMax),
-    lockTimeout: checkCount('lockTimeout', lockTimeout),
+    traceMax: checkCount('traceMax', traceMax, 0, MAX_INT),
+    lockTimeout: checkCount('lockTimeout', lockTimeout, 0, MAX_INT),
     groupCommit: checkFlag('groupCommit', groupCommit),
   }
 }

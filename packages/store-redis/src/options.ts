@@ -1,4 +1,4 @@
-import { checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import { checkCount, checkFlag, checkStoreOptions, Names, type StoreOptions } from '@harel/store-base'
 
 export interface RedisOptions extends StoreOptions {
   /** Before the names of the keys. Default: `harel`. */
@@ -19,9 +19,5 @@ export function checkOptions(options: RedisOptions): Settings {
   checkStoreOptions(options, ['prefix', 'hashTag', 'traceMax'])
   const { prefix = 'harel', hashTag = false, traceMax = 200 } = options
   Names(prefix)
-  if (typeof hashTag !== 'boolean') throw new InvalidArgument('hashTag', hashTag, 'true or false')
-  if (typeof traceMax !== 'number' || !Number.isInteger(traceMax) || traceMax < 0) {
-    throw new InvalidArgument('traceMax', traceMax, 'an integer from 0')
-  }
-  return { prefix, hashTag, traceMax }
+  return { prefix, hashTag: checkFlag('hashTag', hashTag), traceMax: checkCount('traceMax', traceMax) }
 }

@@ -1,4 +1,4 @@
-import { checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import { checkCount, checkFlag, checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
 
 /** `linearizable` and `strong` see every acknowledged write; `linearizable` costs less. */
 export type ReadLevel = 'strong' | 'linearizable'
@@ -24,18 +24,6 @@ export interface RqliteOptions extends StoreOptions {
 }
 
 export type Settings = Required<Omit<RqliteOptions, 'onWarning' | 'numbers' | 'username' | 'password'>>
-
-const checkCount = (argument: string, value: unknown, least = 0): number => {
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < least) {
-    throw new InvalidArgument(argument, value, `an integer from ${least}`)
-  }
-  return value
-}
-
-const checkFlag = (argument: string, value: unknown): boolean => {
-  if (typeof value !== 'boolean') throw new InvalidArgument(argument, value, 'true or false')
-  return value
-}
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: RqliteOptions): Settings {

@@ -1,6 +1,7 @@
 import {
+  checkCount,
+  checkFlag,
   checkStoreOptions,
-  InvalidArgument,
   Names,
   type OnWarning,
   SchemaMissing,
@@ -22,22 +23,14 @@ export interface SqliteOptions extends StoreOptions {
 
 export type Settings = Required<Pick<SqliteOptions, 'prefix' | 'createSchema' | 'traceMax' | 'lockTimeout'>>
 
-const checkCount = (argument: string, value: unknown): number => {
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
-    throw new InvalidArgument(argument, value, 'an integer from 0')
-  }
-  return value
-}
-
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: SqliteOptions): Settings {
   checkStoreOptions(options, ['prefix', 'createSchema', 'traceMax', 'lockTimeout'])
   const { prefix = 'harel', createSchema = true, traceMax = 200, lockTimeout = 5000 } = options
   Names(prefix)
-  if (typeof createSchema !== 'boolean') throw new InvalidArgument('createSchema', createSchema, 'true or false')
   return {
     prefix,
-    createSchema,
+    createSchema: checkFlag('createSchema', createSchema),
     traceMax: checkCount('traceMax', traceMax),
     lockTimeout: checkCount('lockTimeout', lockTimeout),
   }
