@@ -6,18 +6,11 @@ import {
   lazyBackend,
   type StoreCapabilities,
 } from '@harel/store-base'
-import { prepareRemoteSchema, RemoteSqliteBackend, storeSchema } from '@harel/store-base/sql'
+import { prepareRemoteSchema, RemoteSqliteBackend } from '@harel/store-base/sql'
 import type { Client, Config, Transaction } from '@libsql/client'
 import { borrow, type Connection, checkClient, connect, isReplica } from './client.js'
 import { commit, LibsqlExecutor, TransactionExecutor, toStoreError } from './executor.js'
 import { checkOptions, type LibsqlOptions } from './options.js'
-
-/** The statements that make the tables, indexes and triggers of a prefix. @throws InvalidPrefix */
-export const printSchema = (prefix?: string): string =>
-  storeSchema('sqlite', prefix)
-    .filter(({ kind }) => kind !== 'column')
-    .map(({ sql }) => `${sql};\n`)
-    .join('')
 
 /** The connections of the clients that were opened here. */
 const opened = new WeakMap<Client, Connection>()

@@ -1,15 +1,8 @@
 import { CheckedStore, lazyBackend, type StoreCapabilities } from '@harel/store-base'
-import { prepareRemoteSchema, RemoteSqliteBackend, storeSchema } from '@harel/store-base/sql'
+import { prepareRemoteSchema, RemoteSqliteBackend } from '@harel/store-base/sql'
 import { RqliteExecutor } from './executor.js'
 import { parseHosts } from './hosts.js'
 import { checkOptions, type RqliteOptions } from './options.js'
-
-/** The statements that make the tables, indexes and triggers of a prefix. @throws InvalidPrefix */
-export const printSchema = (prefix?: string): string =>
-  storeSchema('sqlite', prefix)
-    .filter(({ kind }) => kind !== 'column')
-    .map(({ sql }) => `${sql};\n`)
-    .join('')
 
 const capabilities: StoreCapabilities = {
   durable: true,

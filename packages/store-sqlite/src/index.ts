@@ -1,4 +1,5 @@
 export * from '@harel/store-base'
+export { printSqliteSchema as printSchema } from '@harel/store-base/sql'
 export { AsyncSqliteStore, type AsyncTransactionHandle } from './async-store.js'
 export type { SqliteOptions } from './schema.js'
-export { printSchema, SqliteStore } from './store.js'
+export { SqliteStore } from './store.js'

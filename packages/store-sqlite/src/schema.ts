@@ -1,13 +1,13 @@
+import { checkCount, checkFlag, checkStoreOptions, Names, type OnWarning, type StoreOptions } from '@harel/store-base'
 import {
-  checkCount,
-  checkFlag,
-  checkStoreOptions,
-  Names,
-  type OnWarning,
-  SchemaMissing,
-  type StoreOptions,
-} from '@harel/store-base'
-import { missingFromSqlite, type SchemaObject, sqliteSummaryFill } from '@harel/store-base/sql'
+  checkLacking,
+  FILLED_AT_ONCE,
+  hasSummary,
+  missingFromSqlite,
+  type SchemaObject,
+  SMALL_TABLE,
+  sqliteSummaryFill,
+} from '@harel/store-base/sql'
 import type { Connection } from './connection.js'
 
 export interface SqliteOptions extends StoreOptions {
@@ -36,11 +36,6 @@ export function checkOptions(options: SqliteOptions): Settings {
   }
 }
 
-/** Adding to a table of at most so many rows is done in passing, at start-up. */
-const SMALL = 1000
-/** Rows whose summary is filled in one step. */
-const FILL = 1000
-
 const quote = (name: string): string => `"${name}"`
 
 function missing(connection: Connection, prefix: string): SchemaObject[] {
@@ -60,7 +55,7 @@ function missing(connection: Connection, prefix: string): SchemaObject[] {
 }
 
 const isLarge = (connection: Connection, table: string): boolean =>
-  connection.get({ sql: `SELECT 1 FROM ${quote(table)} LIMIT 1 OFFSET ${SMALL}`, params: [] }) !== undefined
+  connection.get({ sql: `SELECT 1 FROM ${quote(table)} LIMIT 1 OFFSET ${SMALL_TABLE}`, params: [] }) !== undefined
 
 /** What is missing and can be added in passing: not to a table that is in use and large. */
 function addable(connection: Connection, prefix: string): SchemaObject[] {
@@ -68,12 +63,6 @@ function addable(connection: Connection, prefix: string): SchemaObject[] {
   const made = new Set(lacking.filter(({ kind }) => kind === 'table').map(({ table }) => table))
   return lacking.filter(({ table }) => made.has(table) || !isLarge(connection, table))
 }
-
-/** Whether listings can rely on the summary columns when this is missing. */
-const hasSummary = (lacking: readonly SchemaObject[]): boolean =>
-  !lacking.some(({ kind }) => kind === 'column' || kind === 'trigger')
-
-const nameOf = ({ kind, name, table }: SchemaObject): string => (kind === 'column' ? `${table}.${name}` : name)
 
 /**
  * Makes the tables ready and says whether the executions have their summary columns.
@@ -96,15 +85,7 @@ export function prepareSchema(
       if (!hasSummary(objects)) fillSummaries(connection, prefix)
     })
   }
-  const lacking = missing(connection, prefix)
-  const tables = lacking.filter(({ kind, shared }) => kind === 'table' && shared)
-  if (tables.length > 0) throw new SchemaMissing(tables.map(nameOf))
-  if (lacking.length > 0) {
-    onWarning(
-      `the database lacks ${lacking.map(nameOf).join(', ')}; the store works without, more slowly, until migrate() adds them`,
-    )
-  }
-  return { summary: hasSummary(lacking) }
+  return checkLacking(missing(connection, prefix), onWarning)
 }
 
 /** Fills the summaries that are missing, of the rows behind one and up to another. */
@@ -124,8 +105,8 @@ export function migrateSchema(connection: Connection, prefix: string): void {
     // Up to the last row that is there now: with those that others add meanwhile it might never end.
     const sql = `SELECT MAX(rowid) AS last FROM ${quote(Names(prefix).executions)}`
     const last = connection.get<{ last: number | null }>({ sql, params: [] })?.last ?? 0
-    for (let after = 0; after < last; after += FILL) {
-      connection.write(() => fillSummaries(connection, prefix, after, after + FILL))
+    for (let after = 0; after < last; after += FILLED_AT_ONCE) {
+      connection.write(() => fillSummaries(connection, prefix, after, after + FILLED_AT_ONCE))
     }
     // With what was written meanwhile, and in one transaction: where the triggers are, every row has its summary, also
     // for a store that is opened while this goes on or after it broke off.

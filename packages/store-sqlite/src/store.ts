@@ -1,18 +1,10 @@
 import { InvalidArgument, keepVersions, SyncCheckedStore, type SyncExecutionStore } from '@harel/store-base'
-import { storeSchema } from '@harel/store-base/sql'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { SqliteBackend } from './backend.js'
 import { Connection } from './connection.js'
 import { checkPath, ensureDurable, openFile } from './open-file.js'
 import { checkOptions, type SqliteOptions } from './schema.js'
 import { OpenTransaction } from './transaction.js'
-
-/** The statements that make the tables, indexes and triggers of a prefix. @throws InvalidPrefix */
-export const printSchema = (prefix?: string): string =>
-  storeSchema('sqlite', prefix)
-    .filter(({ kind }) => kind !== 'column')
-    .map(({ sql }) => `${sql};\n`)
-    .join('')
 
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'

@@ -1,42 +1,11 @@
-import { InvalidArgument, SchemaMissing } from '../errors.js'
 import { Names } from '../names.js'
 import type { OnWarning } from '../numbers.js'
 import type { SqlExecutor } from './executor.js'
 import type { Sql } from './listing.js'
-import { missingFrom, type SchemaObject, sqliteSummaryFill, storeSchema } from './schema.js'
-
-/** Adding to a table of at most so many rows is done in passing, at start-up. */
-const SMALL = 1000
-/** Rows whose summary is filled in one transaction. */
-const FILL = 1000
+import { type SchemaObject, sqliteSummaryFill } from './schema.js'
+import { checkLacking, FILLED_AT_ONCE, hasSummary, missingFromSqlite, SMALL_TABLE } from './sqlite-catalogue.js'
 
 const statement = (sql: string, ...params: Sql['params']): Sql => ({ sql, params })
-
-/**
- * Sorts a catalogue of SQLite into what `missingFrom` takes.
- *
- * @param columns those of the executions table
- * @throws InvalidArgument when the prefix differs from that of existing tables by case only
- */
-export function missingFromSqlite(
-  prefix: string,
-  objects: readonly { type: string; name: string }[],
-  columns: readonly string[],
-): SchemaObject[] {
-  const { executions } = Names(prefix)
-  const tables = new Map<string, ReadonlySet<string>>()
-  const others = new Set<string>()
-  for (const { type, name } of objects) {
-    if (type !== 'table') others.add(name.toLowerCase())
-    else if (name.toLowerCase() !== executions.toLowerCase()) tables.set(name.toLowerCase(), new Set())
-    else if (name === executions) tables.set(name.toLowerCase(), new Set(columns))
-    else {
-      const allowed = `another one: SQLite does not tell it from that of ${name}, which exists`
-      throw new InvalidArgument('prefix', prefix, allowed)
-    }
-  }
-  return missingFrom(storeSchema('sqlite', prefix), { tables, others })
-}
 
 async function missing(executor: SqlExecutor, prefix: string): Promise<SchemaObject[]> {
   const [objects, columns] = await executor.read([
@@ -51,7 +20,7 @@ async function missing(executor: SqlExecutor, prefix: string): Promise<SchemaObj
 }
 
 async function isLarge(executor: SqlExecutor, table: string): Promise<boolean> {
-  const [result] = await executor.read([statement(`SELECT 1 FROM "${table}" LIMIT 1 OFFSET ${SMALL}`)])
+  const [result] = await executor.read([statement(`SELECT 1 FROM "${table}" LIMIT 1 OFFSET ${SMALL_TABLE}`)])
   return (result?.rows.length ?? 0) > 0
 }
 
@@ -64,11 +33,6 @@ async function addable(executor: SqlExecutor, lacking: readonly SchemaObject[]):
   }
   return lacking.filter(({ table }) => !large.has(table))
 }
-
-const hasSummary = (lacking: readonly SchemaObject[]): boolean =>
-  !lacking.some(({ kind }) => kind === 'column' || kind === 'trigger')
-
-const nameOf = ({ kind, name, table }: SchemaObject): string => (kind === 'column' ? `${table}.${name}` : name)
 
 const ALL_ROWS = [0, Number.MAX_SAFE_INTEGER] as const
 
@@ -99,14 +63,7 @@ export async function prepareRemoteSchema(
     }
     lacking = await missing(executor, prefix)
   }
-  const tables = lacking.filter(({ kind, shared }) => kind === 'table' && shared)
-  if (tables.length > 0) throw new SchemaMissing(tables.map(nameOf))
-  if (lacking.length > 0) {
-    onWarning(
-      `the database lacks ${lacking.map(nameOf).join(', ')}; the store works without, more slowly, until migrate() adds them`,
-    )
-  }
-  return { summary: hasSummary(lacking) }
+  return checkLacking(lacking, onWarning)
 }
 
 /** Adds whatever is missing, however long it takes; other writers are let in between the steps. */
@@ -122,8 +79,8 @@ export async function migrateRemoteSchema(executor: SqlExecutor, prefix: string)
   if (triggers.length > 0) {
     const [result] = await executor.read([statement(`SELECT MAX(rowid) FROM "${Names(prefix).executions}"`)])
     const last = Number(result?.rows[0]?.[0] ?? 0)
-    for (let after = 0; after < last; after += FILL) {
-      await executor.write([statement(sqliteSummaryFill(prefix), after, after + FILL)])
+    for (let after = 0; after < last; after += FILLED_AT_ONCE) {
+      await executor.write([statement(sqliteSummaryFill(prefix), after, after + FILLED_AT_ONCE)])
     }
     // With what was written meanwhile, and in one transaction: where the triggers are, every row has its summary.
     await executor.write([...triggers, statement(sqliteSummaryFill(prefix), ...ALL_ROWS)])
