@@ -34,4 +34,5 @@ export {
 export type * from './protocol.js'
 export type { CheckedQueuePage, CheckedTimerPage } from './queues.js'
 export * from './records.js'
+export { summaryOfPayload } from './rows.js'
 export { Sequence } from './sequence.js'

@@ -1,6 +1,6 @@
 import { isStatus } from './arguments.js'
 import type { DefinitionRow, OutboxRow, SpawnRow, SummaryRow, TraceRow } from './backend.js'
-import { decodeEvent, decodeJson, decodeObject } from './decode.js'
+import { decodeEvent, decodeExecution, decodeJson, decodeObject } from './decode.js'
 import { CorruptRecord } from './errors.js'
 import type { ReadOptions } from './numbers.js'
 import type { DefinitionRecord, ExecutionSummary, JsonValue, OutboxEntry, SpawnEntry, TraceStep } from './records.js'
@@ -59,6 +59,16 @@ export const toSummaries = (rows: readonly SummaryRow[], options: ReadOptions): 
     },
     options,
   )
+
+/** The summary row of a payload, where none is kept beside it; without a status when the payload cannot be read. */
+export function summaryOfPayload(id: string, payload: string): SummaryRow {
+  try {
+    return decodeExecution(payload, id, { numbers: 'lossy' })
+  } catch {
+    const unknown = { outcome: null, activePath: null, parentId: null, finishedAt: null }
+    return { id, definitionId: '', version: 0, status: null, ...unknown }
+  }
+}
 
 export function toDefinition(
   { id, version, definition, publishedAt }: DefinitionRow,

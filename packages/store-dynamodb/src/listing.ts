@@ -2,13 +2,13 @@ import { type DynamoDBClient, QueryCommand, ScanCommand } from '@aws-sdk/client-
 import {
   type CheckedListQuery,
   compareBytes,
-  decodeExecution,
   type ExecutionSummary,
   listingPage,
   matches,
   STATUSES,
   type SummaryRow,
   type SummaryRows,
+  summaryOfPayload,
 } from '@harel/store-base'
 import { patiently } from './errors.js'
 import { BY_STATUS } from './tables.js'
@@ -115,11 +115,5 @@ async function toRow(item: Item, load: Load): Promise<SummaryRow | undefined> {
     }
   }
   const data = await load(id)
-  if (data === undefined) return undefined
-  try {
-    return decodeExecution(data, id, { numbers: 'lossy' })
-  } catch {
-    const unknown = { outcome: null, activePath: null, parentId: null, finishedAt: null }
-    return { id, definitionId: text(item.definition_id), version, status: null, ...unknown }
-  }
+  return data === undefined ? undefined : summaryOfPayload(id, data)
 }

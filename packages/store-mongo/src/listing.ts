@@ -1,13 +1,13 @@
 import {
   type CheckedListQuery,
   compareBytes,
-  decodeExecution,
   type ExecutionSummary,
   listingPage,
   matches,
   STATUSES,
   type SummaryRow,
   type SummaryRows,
+  summaryOfPayload,
 } from '@harel/store-base'
 import type { Filter } from 'mongodb'
 import { type Collections, type ExecutionDocument, FOREIGN, type Summary } from './collections.js'
@@ -97,13 +97,4 @@ async function toRows(executions: Collections['executions'], page: readonly List
       finishedAt: finished_at === null ? null : Number(finished_at),
     }
   })
-}
-
-function summaryOfPayload(id: string, data: string): SummaryRow {
-  try {
-    return decodeExecution(data, id, { numbers: 'lossy' })
-  } catch {
-    const unknown = { outcome: null, activePath: null, parentId: null, finishedAt: null }
-    return { id, definitionId: '', version: 0, status: null, ...unknown }
-  }
 }

@@ -6,11 +6,12 @@ import {
   prefixEnd,
   type SummaryRow,
   type SummaryRows,
+  summaryOfPayload,
 } from '@harel/store-base'
 import type { Connection } from './client.js'
 import { beginsWith, type Keys } from './keys.js'
 import { inParts } from './queue.js'
-import { summaryOf, summaryOfPart } from './rows.js'
+import { summaryOfPart } from './rows.js'
 import { INDEX_IDS } from './scripts.js'
 
 /** What `reindex` has found. */
@@ -98,7 +99,7 @@ export class Listing {
       })
       for (const [index, id] of some.entries()) {
         const payload = payloads[index]
-        if (typeof payload === 'string') rows.set(id, summaryOf(id, payload))
+        if (typeof payload === 'string') rows.set(id, summaryOfPayload(id, payload))
       }
     }
     return [...rows.values()].filter((row) => row !== undefined)

@@ -1,12 +1,12 @@
 import {
   type DueTimer,
-  decodeExecution,
   type OutboxRow,
   type PreparedCommit,
   type PreparedEmit,
   type PreparedSpawn,
   type SpawnRow,
   type SummaryRow,
+  summaryOfPayload,
   type TraceRow,
 } from '@harel/store-base'
 import type { QueueEntry } from './queue.js'
@@ -99,15 +99,5 @@ export function versionOf(payload: string): number | undefined {
 export function summaryOfPart(id: string, part: string): SummaryRow | undefined {
   // Within a string the quotes would have backslashes in front.
   const end = versionOf(part) === undefined ? -1 : part.indexOf(',"history":')
-  return end < 0 ? undefined : summaryOf(id, `${part.slice(0, end)}}`)
-}
-
-/** The summary of a payload; without a status where it cannot be read. */
-export function summaryOf(id: string, payload: string): SummaryRow {
-  try {
-    return decodeExecution(payload, id, { numbers: 'lossy' })
-  } catch {
-    const unknown = { outcome: null, activePath: null, parentId: null, finishedAt: null }
-    return { id, definitionId: '', version: 0, status: null, ...unknown }
-  }
+  return end < 0 ? undefined : summaryOfPayload(id, `${part.slice(0, end)}}`)
 }
