@@ -9,11 +9,14 @@ import sys
 
 from harel import testing
 from harel.engine.execution import Execution, Status
-from harel.engine.store import SqliteStore, StoreConflict, TimerOp
+from harel.engine.store import PostgresStore, SqliteStore, StoreConflict, TimerOp
 from harel.spec.states import Event
 
-# One row per kind of database: how it is opened, and whether it lists in order.
-STORES = {"sqlite": (lambda url, prefix: SqliteStore(url.removeprefix("sqlite://"), prefix=prefix), True)}
+# One row per kind of database, by the scheme of its URL: how it is opened, and whether it lists in order.
+STORES = {
+    "sqlite": (lambda url, prefix: SqliteStore(url.removeprefix("sqlite://"), prefix=prefix), True),
+    "postgres": (lambda url, prefix: PostgresStore.from_dsn(url, prefix=prefix), True),
+}
 # The executions that a scenario holds under its names, and the seqs of their last commits.
 held = {}
 seqs = {}

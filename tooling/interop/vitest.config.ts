@@ -7,5 +7,7 @@ export default defineConfig({
     globalSetup: './src/install.ts',
     reporters: ['default', './src/summary.ts'],
     testTimeout: 120_000,
+    // A server is installed for the first run.
+    hookTimeout: 600_000,
   },
 })

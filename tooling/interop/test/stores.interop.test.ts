@@ -1,7 +1,7 @@
 import { type ExecutionStore, newEvent, newExecution, StoreConflict } from '@harel/store-base'
 import { canonical } from '@harel-tooling/canonical'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { backends } from '../src/backends.js'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { backends } from '../src/backends/index.js'
 import { PythonStore } from '../src/python.js'
 import { expected, play, scenario } from '../src/scenario.js'
 
@@ -23,9 +23,15 @@ async function add(store: ExecutionStore, id: string, by: string): Promise<boole
   }
 }
 
-describe.each(backends)('on $name', ({ make }) => {
+describe.each(backends)('on $name', ({ start }) => {
+  let server: Awaited<ReturnType<typeof start>>
+  beforeAll(async () => {
+    server = await start()
+  })
+  afterAll(() => server[Symbol.asyncDispose]())
+
   const setUp = async (prefix = 'harel') => {
-    const database = await make()
+    const database = await server.make()
     onTestFinished(() => database[Symbol.asyncDispose]())
     return {
       open: (options: { traceMax?: number } = {}) => database.open({ prefix, ...options }),
@@ -78,14 +84,14 @@ describe.each(backends)('on $name', ({ make }) => {
     }
   })
 
-  test('500 commits of both at once on the same executions lose no update', async () => {
+  test('2,000 commits of both at once on the same executions lose no update', async () => {
     const { open, startPython } = await setUp()
     const ids = ['a', 'b', 'c']
     await using store = await open()
     await using python = startPython()
     for (const id of ids) await store.save(newExecution({ id, definitionId: 'd' }))
     const repeat = async (addTo: (id: string) => Promise<boolean>) => {
-      for (let done = 0, n = 0; done < 250; n++) if (await addTo(ids[n % ids.length] ?? '')) done++
+      for (let done = 0, n = 0; done < 1000; n++) if (await addTo(ids[n % ids.length] ?? '')) done++
     }
     await Promise.all([repeat((id) => add(store, id, 'us')), repeat((id) => python.add(id, 'python'))])
 
@@ -102,6 +108,6 @@ describe.each(backends)('on $name', ({ make }) => {
       expect(queued.filter(({ targetId }) => targetId === id).map(({ event }) => event.id)).toEqual(events)
       for (const event of events) expect(await store.isProcessed(id, event)).toBe(true)
     }
-    expect(counted).toEqual({ us: 250, python: 250 })
+    expect(counted).toEqual({ us: 1000, python: 1000 })
   })
 })
