@@ -66,7 +66,8 @@ export interface StoreBackend {
 
   /**
    * All or nothing. A refused commit leaves no trace. Rejects with `OutcomeUnknown` when it cannot tell whether the
-   * commit was applied, because it was sent and the reply was lost; the store then reads back.
+   * commit was applied, because it was sent and the reply was lost; the store then calls it once more with the same
+   * commit, which must not be applied twice, and reads back.
    */
   commit(commit: PreparedCommit): Promise<Verdict>
 

@@ -177,7 +177,7 @@ export class StoreUnavailable extends StoreError {
   }
 }
 
-/** The reply to a commit was lost and reading back did not tell whether it was applied. Load again and look. */
+/** The reply to a commit was lost, and what was asked then did not tell whether it was applied. Load again and look. */
 export class OutcomeUnknown extends StoreError {
   static override readonly code = 'OUTCOME_UNKNOWN'
   /** Reading back does not tell: what is read now may be otherwise after a restart of the database. */

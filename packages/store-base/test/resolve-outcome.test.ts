@@ -4,7 +4,7 @@ import { OutcomeUnknown, StoreConflict, StoreUnavailable } from '../src/errors.j
 import { type Emit, type Execution, newEvent, newExecution } from '../src/records.js'
 import { MapBackend, remote, wrapped } from './map-backend.js'
 
-/** What happens around the next commit; afterwards all is well again. */
+/** What happens around a commit. */
 type Accident = (commit: () => unknown) => unknown
 
 const lost = new OutcomeUnknown('connection reset', new Error('ECONNRESET'))
@@ -28,16 +28,14 @@ const lostBefore =
 
 async function stored() {
   const backend = new MapBackend()
-  let accident: Accident | undefined
+  const accidents: Accident[] = []
   const reads: string[] = []
   const shaky = wrapped(backend, (method, call) => {
     if (method !== 'commit') {
       reads.push(method)
       return call()
     }
-    const happens = accident
-    accident = undefined
-    return happens === undefined ? call() : happens(call)
+    return (accidents.shift() ?? ((commit) => commit()))(call)
   })
   const store = new CheckedStore(remote(shaky))
   const execution = newExecution({ definitionId: 'd', id: 'x', context: { n: 1 } })
@@ -55,8 +53,8 @@ async function stored() {
       theirs.context = { n: 2 }
       other.commit(theirs, changes)
     },
-    next: (happening: Accident) => {
-      accident = happening
+    next: (...happening: Accident[]) => {
+      accidents.push(...happening)
     },
   }
 }
@@ -92,32 +90,63 @@ describe('a commit whose reply was lost', () => {
     expect(await store.commit(execution, { emits: sent })).toEqual([2, 3, 4])
   })
 
-  test('has failed, and may be tried again, when the version is still the one that was held', async () => {
+  test('is done after all when it had not arrived', async () => {
     const { store, execution, next } = await stored()
     next(lostBefore())
-    const error = await store.commit(execution, { emits: emits('a') }).catch((reason) => reason)
-    expect(error).toBeInstanceOf(StoreUnavailable)
-    expect(error).toMatchObject({ retryable: true, cause: lost })
-    expect(execution.version).toBe(1)
     expect(await store.commit(execution, { emits: emits('a') })).toEqual([1])
+    expect(execution.version).toBe(2)
   })
 
-  test('has failed when it was the first and nothing is stored', async () => {
+  test('is done after all when it was the first and nothing is stored', async () => {
     const { store, next } = await stored()
     const first = newExecution({ definitionId: 'd', id: 'first' })
     next(lostBefore())
-    await expect(store.commit(first)).rejects.toBeInstanceOf(StoreUnavailable)
-    expect(first.version).toBe(0)
-    next(lostAfter())
     expect(await store.commit(first)).toEqual([])
+    expect(first.version).toBe(1)
   })
 
-  test('has failed although its event was handled by an earlier commit', async () => {
+  test('is done once when it arrives at last, before its repetition or behind it', async () => {
+    const { store, backend, execution, next } = await stored()
+    let late: () => unknown = expect.unreachable
+    const delayed: Accident = (commit) => {
+      late = commit
+      throw lost
+    }
+    next(delayed, (repetition) => {
+      late()
+      return repetition()
+    })
+    expect(await store.commit(execution, { emits: emits('a') })).toEqual([1])
+    next(delayed)
+    expect(await store.commit(execution, { emits: emits('b') })).toEqual([2])
+    expect(await late()).toEqual({ applied: false, found: 3 })
+    expect(execution.version).toBe(3)
+    expect(backend.outbox).toHaveLength(2)
+  })
+
+  test('has succeeded when its repetition is lost as well, and its own payload is stored', async () => {
     const { store, execution, next } = await stored()
-    await store.commit(execution, { processedEventId: 'e' })
-    next(lostBefore())
-    await expect(store.commit(execution, { processedEventId: 'e' })).rejects.toBeInstanceOf(StoreUnavailable)
-    expect(execution.version).toBe(2)
+    for (const [first, again] of [
+      [lostBefore, lostAfter],
+      [lostAfter, lostBefore],
+    ] as const) {
+      next(first(), again())
+      await store.commit(execution)
+    }
+    expect(execution.version).toBe(3)
+  })
+
+  test('stays unknown when its repetition is lost as well and nothing is stored, for either may still arrive', async () => {
+    const { store, backend, execution, next } = await stored()
+    const refused: Accident = () => {
+      throw new StoreUnavailable('no connection')
+    }
+    for (const again of [lostBefore(), refused]) {
+      next(lostBefore(), again)
+      await expect(store.commit(execution)).rejects.toBe(lost)
+    }
+    expect(execution.version).toBe(1)
+    expect(backend.executions.get('x')?.version).toBe(1)
   })
 
   test('has succeeded when somebody went on from it and its event is recorded', async () => {
@@ -183,7 +212,7 @@ describe('a commit whose reply was lost', () => {
 
   test('stays unknown when what is stored cannot be read', async () => {
     const { store, backend, execution, next } = await stored()
-    next(lostBefore(() => vi.spyOn(backend, 'load').mockReturnValue('{')))
+    next(lostAfter(() => vi.spyOn(backend, 'load').mockReturnValue('{')))
     await expect(store.commit(execution)).rejects.toMatchObject({
       code: 'OUTCOME_UNKNOWN',
       cause: { code: 'CORRUPT_RECORD' },

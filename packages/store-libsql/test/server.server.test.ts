@@ -51,11 +51,11 @@ withServer('libsql', (server) => {
         expect(seqs.map(([seq]) => targets.get(seq ?? 0))).toEqual(held.map(({ id }) => id))
       })
 
-      test('twice is told apart from one that was written', async () => {
+      test('twice is known where it was written, and else is not, for it may still arrive', async () => {
         const { proxy, store, counts } = await setUp()
         const held = execution('a')
         proxy.lose('request', 'request')
-        await expect(store.commit(held, everything('a'))).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+        await expect(store.commit(held, everything('a'))).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
         expect([held.version, ...(await counts())]).toEqual(Array(7).fill(0))
         proxy.lose('reply', 'request')
         await store.commit(held, everything('a'))

@@ -9,7 +9,7 @@ import type {
   Verdict,
 } from '../backend.js'
 import { Coalescer } from '../coalescer.js'
-import { CommitTooLarge, OutcomeUnknown } from '../errors.js'
+import { CommitTooLarge } from '../errors.js'
 import { type CheckedListQuery, listingPage } from '../listing.js'
 import { Names } from '../names.js'
 import type { PreparedCommit } from '../prepare.js'
@@ -90,15 +90,7 @@ export class RemoteSqliteBackend implements StoreBackend {
 
   async #commitAll(commits: readonly PreparedCommit[]): Promise<Verdict[]> {
     const { statements, verdicts } = guardedCommits(this.#options, commits)
-    try {
-      return verdicts(await this.#executor.write(statements))
-    } catch (error) {
-      if (!(error instanceof OutcomeUnknown) || error.untold) throw error
-      // The first request may still be under way. Sent again, the commits are written once all the same, because they are
-      // guarded; one that was written at first is refused now, by its own version. What else fails tells nothing.
-      const again = this.#executor.write(statements).catch(() => Promise.reject(error))
-      return verdicts(await again)
-    }
+    return verdicts(await this.#executor.write(statements))
   }
 
   async isProcessed(id: string, eventId: string): Promise<boolean> {
