@@ -1,5 +1,6 @@
 export { type SqlExecutor, type SqlResult, wasNotSent } from './sql/executor.js'
 export { listingSql, type Sql, scanningListingSql } from './sql/listing.js'
+export { claimFile } from './sql/open-files.js'
 export { RemoteSqliteBackend, type RemoteSqliteOptions } from './sql/remote-backend.js'
 export { prepareRemoteSchema } from './sql/remote-schema.js'
 export {

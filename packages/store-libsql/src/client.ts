@@ -1,15 +1,24 @@
 import { InvalidArgument, type StoreCapabilities, StoreUnavailable } from '@harel/store-base'
+import { claimFile } from '@harel/store-base/sql'
 import { type Client, type Config, createClient } from '@libsql/client'
 
 /** A client and what a store has to know about it. */
 export interface Connection {
   readonly client: Client
   /** A copy of the database in a file, which listings are read from. */
-  readonly replica?: Client
+  readonly replica?: Client | undefined
   readonly capabilities: StoreCapabilities
-  /** Closes what was opened here; a caller's client is the caller's to close. */
+  /**
+   * Claims the file of a caller's client until `close`.
+   *
+   * @throws InvalidArgument while a store of another package has it open
+   */
+  claim?(file: string): void
+  /** Closes what was opened here, and ends the claim; a caller's client is the caller's to close. */
   close(): void
 }
+
+const PACKAGE = '@harel/store-libsql'
 
 const inFile: StoreCapabilities = {
   durable: true,
@@ -36,11 +45,17 @@ export function checkClient(client: Client): Client {
 }
 
 /** A client of the caller's. */
-export const borrow = (client: Client): Connection => ({
-  client,
-  capabilities: capabilitiesOf(client),
-  close: () => {},
-})
+export function borrow(client: Client): Connection {
+  let release = () => {}
+  return {
+    client,
+    capabilities: capabilitiesOf(client),
+    claim: (file) => {
+      release = claimFile('client', file, PACKAGE)
+    },
+    close: () => release(),
+  }
+}
 
 /**
  * A client for the configuration. For an embedded replica two, one for the primary and one for the copy: through the
@@ -55,19 +70,37 @@ export function connect(config: Config): Connection {
   // Each connection of the client would have a database of its own.
   if (/^file:(\/\/)?$/.test(url)) throw new InvalidArgument('config.url', url, "the path of a file, or ':memory:'")
   // The driver's own waiting for a lock would stop the process; the store tries again by itself.
-  const client = open(syncUrl === undefined ? { ...config, timeout: 0 } : { ...rest, url: syncUrl })
-  if (syncUrl === undefined)
-    return { client, capabilities: memoryOf(url) ?? capabilitiesOf(client), close: () => client.close() }
+  const release = claimUrl(url)
+  let client: Client | undefined
+  let replica: Client | undefined
+  const close = () => {
+    client?.close()
+    replica?.close()
+    release()
+  }
   try {
-    const replica = open(config)
-    const close = () => {
-      client.close()
-      replica.close()
-    }
-    return { client, replica, capabilities: capabilitiesOf(client), close }
+    client = open(syncUrl === undefined ? { ...config, timeout: 0 } : { ...rest, url: syncUrl })
+    if (syncUrl !== undefined) replica = open(config)
+    return { client, replica, capabilities: memoryOf(url) ?? capabilitiesOf(client), close }
   } catch (error) {
-    client.close()
+    close()
     throw error
+  }
+}
+
+/** @returns what ends the claim of the file, if it is one */
+function claimUrl(url: string): () => void {
+  // As the driver reads it.
+  const [, encoded = ''] = /^file:(?:\/\/[^/?#]*)?([^?#]*)/i.exec(url) ?? []
+  const path = decode(encoded)
+  return path === '' || path === ':memory:' ? () => {} : claimFile('config.url', path, PACKAGE)
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw invalidConfig()
   }
 }
 

@@ -31,17 +31,25 @@ export class LibsqlStore extends CheckedStore {
   constructor(client: Client, options: LibsqlOptions = {}) {
     const settings = checkOptions(options)
     const { onWarning = console.warn } = options
-    const own = opened.get(checkClient(client))
-    const connection = own ?? borrow(client)
+    const connection = opened.get(checkClient(client)) ?? borrow(client)
     const capabilities: Mutable<StoreCapabilities> = { ...connection.capabilities }
     const executor = new LibsqlExecutor(connection, settings.lockTimeout)
     const { backend, opened: ready } = lazyBackend(capabilities, async () => {
-      if (client.protocol === 'file') {
-        if (own === undefined) capabilities.durable = await isDurable(client, executor)
-        else await executor.enableWal()
+      try {
+        if (client.protocol === 'file') {
+          if (connection.claim === undefined) await executor.enableWal()
+          else {
+            const file = await fileOf(client, executor)
+            capabilities.durable = file !== ''
+            if (file !== '') connection.claim(file)
+          }
+        }
+        const { summary } = await prepareRemoteSchema(executor, settings, onWarning)
+        return new RemoteSqliteBackend(executor, capabilities, { ...settings, summary })
+      } catch (error) {
+        connection.close()
+        throw error
       }
-      const { summary } = await prepareRemoteSchema(executor, settings, onWarning)
-      return new RemoteSqliteBackend(executor, capabilities, { ...settings, summary })
     })
     super(backend, options)
     this.#client = client
@@ -61,14 +69,9 @@ export class LibsqlStore extends CheckedStore {
     checkOptions(options)
     const connection = connect(config)
     opened.set(connection.client, connection)
-    try {
-      const store = new LibsqlStore(connection.client, options)
-      await store.#opened()
-      return store
-    } catch (error) {
-      connection.close()
-      throw error
-    }
+    const store = new LibsqlStore(connection.client, options)
+    await store.#opened()
+    return store
   }
 
   /**
@@ -108,8 +111,12 @@ export class LibsqlStore extends CheckedStore {
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** Whether the database of a caller's client is in a file that commits are decided by. @throws InvalidArgument */
-async function isDurable(client: Client, executor: LibsqlExecutor): Promise<boolean> {
+/**
+ * The file of a caller's client; empty in memory.
+ *
+ * @throws InvalidArgument for an embedded replica, whose commits are not decided in its file
+ */
+async function fileOf(client: Client, executor: LibsqlExecutor): Promise<string> {
   if (await isReplica(client)) {
     throw new InvalidArgument(
       'client',
@@ -118,5 +125,5 @@ async function isDurable(client: Client, executor: LibsqlExecutor): Promise<bool
     )
   }
   const [databases] = await executor.read([{ sql: 'SELECT file FROM pragma_database_list', params: [] }])
-  return databases?.rows[0]?.[0] !== ''
+  return String(databases?.rows[0]?.[0] ?? '')
 }

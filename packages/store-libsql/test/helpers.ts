@@ -28,6 +28,9 @@ export function freshFile(): string {
   return `file:${join(folder, 'harel.db')}`
 }
 
+/** The path of a file's URL. */
+export const pathOf = (url: string): string => url.slice('file:'.length)
+
 /** The same for all tests of a file. */
 export function lastingFile(): string {
   const { folder, remove } = newFolder()

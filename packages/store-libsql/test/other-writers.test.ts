@@ -2,10 +2,9 @@ import { copyFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { canonical } from '@harel-tooling/canonical'
 import { describe, expect, test } from 'vitest'
-import { clientOf, everything, execution, freshFile, open, run } from './helpers.js'
+import { clientOf, everything, execution, freshFile, open, pathOf, run } from './helpers.js'
 
 const vector = (name: string) => join(import.meta.dirname, 'vectors', name)
-const pathOf = (url: string) => url.slice('file:'.length)
 
 /** A copy of a database that Python harel has written. */
 function pythonFile(name: string): string {

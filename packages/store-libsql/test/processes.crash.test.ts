@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LibsqlStore } from '@harel/store-libsql'
 import { expect, test } from 'vitest'
-import { clientOf, freshFile, open, rows, run, start } from './helpers.js'
+import { clientOf, freshFile, open, pathOf, rows, run, start } from './helpers.js'
 import { expectAcknowledged, expectWhole } from './written.js'
 
 const WRITERS = 4
@@ -37,7 +37,7 @@ test('ten processes may open an empty file at once', async () => {
 
 test('a process that is killed has lost no acknowledged commit, and left none half done', async () => {
   const url = freshFile()
-  const acknowledged = `${url.slice('file:'.length)}.acknowledged`
+  const acknowledged = `${pathOf(url)}.acknowledged`
   for (let round = 0; round < 4; round++) {
     const writer = start('writer.ts', 'libsql', url, 'w', '0', acknowledged)
     await once(writer.stdout, 'data')

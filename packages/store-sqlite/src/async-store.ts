@@ -14,7 +14,6 @@ import {
 } from '@harel/store-base'
 import type { Sql } from '@harel/store-base/sql'
 import type { RunResult } from 'better-sqlite3'
-import { checkPath } from './open-file.js'
 import { checkOptions, type SqliteOptions } from './schema.js'
 import { Thread } from './thread.js'
 
@@ -84,9 +83,9 @@ export class AsyncSqliteStore extends CheckedStore {
    * @throws InvalidArgument, InvalidPrefix, SchemaMissing, StoreUnavailable
    */
   static async open(path: string, options: SqliteOptions = {}): Promise<AsyncSqliteStore> {
-    const settings = { ...checkOptions(options), path: checkPath(path) }
+    const settings = checkOptions(options)
     const { onWarning = console.warn } = options
-    const thread = await Thread.start(settings)
+    const thread = await Thread.start({ ...settings, path })
     for (const warning of thread.warnings) onWarning(warning)
     return new AsyncSqliteStore(thread, options)
   }

@@ -6,8 +6,11 @@ import {
   StoreError,
   StoreUnavailable,
 } from '@harel/store-base'
-import type { Sql } from '@harel/store-base/sql'
+import { claimFile, type Sql } from '@harel/store-base/sql'
 import type { Database, RunResult, Statement } from 'better-sqlite3'
+
+/** What claims of files are known by. */
+export const PACKAGE = '@harel/store-sqlite'
 
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
@@ -41,6 +44,7 @@ const KEPT_STATEMENTS = 200
 export class Connection {
   readonly db: Database
   readonly #lockTimeout: number
+  #release = () => {}
   readonly #statements = new Map<string, Statement>()
   #closed = false
 
@@ -48,6 +52,16 @@ export class Connection {
   constructor(db: Database, lockTimeout: number) {
     this.db = db
     this.#lockTimeout = lockTimeout
+  }
+
+  /**
+   * Claims the file for this package until the end of the connection's use.
+   *
+   * @throws InvalidArgument while a store of another package has it open
+   */
+  claim(): void {
+    const main = this.get<{ file: string | null }>({ sql: 'PRAGMA database_list', params: [] })
+    if (main?.file) this.#release = claimFile('db', main.file, PACKAGE)
   }
 
   #prepared(sql: string): Statement {
@@ -120,6 +134,7 @@ export class Connection {
   close(): void {
     this.#closed = true
     if (owned.has(this.db)) this.db.close()
+    this.#release()
   }
 
   /**

@@ -1,13 +1,25 @@
 import { InvalidArgument } from '@harel/store-base'
+import { claimFile } from '@harel/store-base/sql'
 import type BetterSqlite3 from 'better-sqlite3'
-import { Connection, owned, toStoreError } from './connection.js'
+import { Connection, owned, PACKAGE, toStoreError } from './connection.js'
 
-/** @throws InvalidArgument */
-export function checkPath(path: unknown): string {
+function checkPath(path: unknown): string {
   if (typeof path !== 'string' || path === '' || path.includes('\0')) {
     throw new InvalidArgument('path', path, "the path of a file, or ':memory:'")
   }
   return path
+}
+
+/**
+ * Claims the file for this package, before it is opened.
+ *
+ * @returns what ends the claim
+ * @throws InvalidArgument for what is no path, and while a store of another package has the file open
+ */
+export function claimPath(path: unknown): () => void {
+  // As better-sqlite3 reads it.
+  const file = checkPath(path).trim()
+  return file === '' || file === ':memory:' ? () => {} : claimFile('path', file, PACKAGE)
 }
 
 /**

@@ -2,7 +2,7 @@ import { InvalidArgument, keepVersions, SyncCheckedStore, type SyncExecutionStor
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { SqliteBackend } from './backend.js'
 import { Connection } from './connection.js'
-import { checkPath, ensureDurable, openFile } from './open-file.js'
+import { claimPath, ensureDurable, openFile } from './open-file.js'
 import { checkOptions, type SqliteOptions } from './schema.js'
 import { OpenTransaction } from './transaction.js'
 
@@ -32,8 +32,15 @@ export class SqliteStore extends SyncCheckedStore {
       throw new InvalidArgument('db', db, 'a connection of better-sqlite3; for a path there is SqliteStore.open')
     }
     const connection = new Connection(db, settings.lockTimeout)
-    ensureDurable(connection)
-    const backend = SqliteBackend.open(connection, settings, options.onWarning ?? console.warn)
+    let backend: SqliteBackend
+    try {
+      connection.claim()
+      ensureDurable(connection)
+      backend = SqliteBackend.open(connection, settings, options.onWarning ?? console.warn)
+    } catch (error) {
+      connection.close()
+      throw error
+    }
     super(backend, options)
     this.#connection = connection
     this.#backend = backend
@@ -43,12 +50,12 @@ export class SqliteStore extends SyncCheckedStore {
   /** Opens the file, or makes it; `close` closes it. `':memory:'` is a database of this store alone. */
   static open(path: string, options: SqliteOptions = {}): SqliteStore {
     const { lockTimeout } = checkOptions(options)
-    const { db } = openFile(BetterSqlite3, checkPath(path), lockTimeout)
+    const release = claimPath(path)
     try {
-      return new SqliteStore(db, options)
-    } catch (error) {
-      db.close()
-      throw error
+      return new SqliteStore(openFile(BetterSqlite3, path, lockTimeout).db, options)
+    } finally {
+      // By now the store has a claim of its own.
+      release()
     }
   }
 

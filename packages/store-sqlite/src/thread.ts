@@ -9,6 +9,7 @@ import {
   StoreUnavailable,
 } from '@harel/store-base'
 import { type Call, fromWireError, type Opened, type Reply, type WorkerSettings } from './messages.js'
+import { claimPath } from './open-file.js'
 import source from './worker.js?source'
 
 interface Waiting {
@@ -37,11 +38,13 @@ const mayHaveWritten = (target: Call['target'], method: string): boolean =>
     ? !/^(load|isProcessed|pending|due|readTrace|list|ids|close)/.test(method)
     : target === 'transaction' && method === 'commit'
 
-function spawn(workerData: WorkerSettings): Worker {
+/** @param onExit called when the thread has ended, or has not started */
+function spawn(workerData: WorkerSettings, onExit: () => void): Worker {
   try {
     // Without the options of this process, which may say that evaluated code is a module.
-    return new Worker(source, { eval: true, execArgv: [], workerData })
+    return new Worker(source, { eval: true, execArgv: [], workerData }).once('exit', onExit)
   } catch (cause) {
+    onExit()
     throw new StoreUnavailable('the thread of the store could not start', cause)
   }
 }
@@ -51,13 +54,19 @@ export class Thread {
   readonly capabilities: StoreCapabilities
   readonly warnings: readonly string[]
   readonly #worker: Worker
+  readonly #release: () => void
   readonly #waiting = new Map<number, Waiting>()
   #lastId = 0
   /** What calls are answered with once the thread has ended. */
   #ended: Error | undefined
 
-  private constructor(worker: Worker, { capabilities, warnings }: Exclude<Opened, { error: unknown }>) {
+  private constructor(
+    worker: Worker,
+    { capabilities, warnings }: Exclude<Opened, { error: unknown }>,
+    release: () => void,
+  ) {
     this.#worker = worker
+    this.#release = release
     this.capabilities = capabilities
     this.warnings = warnings
     worker.on('message', (reply: Reply) => this.#settle(reply))
@@ -68,7 +77,9 @@ export class Thread {
 
   static async start(settings: Omit<WorkerSettings, 'driver'>): Promise<Thread> {
     const workerData: WorkerSettings = { ...settings, driver: driverFile() }
-    const worker = spawn(workerData)
+    // Here, because the thread has another list of who has which file open.
+    const release = claimPath(settings.path)
+    const worker = spawn(workerData, release)
     const opened = await new Promise<Opened>((resolve, reject) => {
       worker.once('message', resolve)
       worker.once('error', (cause) => reject(new StoreUnavailable('the thread of the store could not start', cause)))
@@ -77,7 +88,7 @@ export class Thread {
       await worker.terminate()
       throw fromWireError(opened.error)
     }
-    return new Thread(worker, opened)
+    return new Thread(worker, opened, release)
   }
 
   get alive(): boolean {
@@ -110,6 +121,7 @@ export class Thread {
     const closed = this.call('store', 'close', [])
     this.#ended = new StoreClosed()
     await closed
+    this.#release()
   }
 
   #take(id: number): Waiting | undefined {
