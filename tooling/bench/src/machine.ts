@@ -1,4 +1,5 @@
-import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { findPackageJSON } from 'node:module'
 import { cpus, release, totalmem, type } from 'node:os'
 import { join } from 'node:path'
 import { percentile } from './measure.ts'
@@ -36,4 +37,12 @@ export function describeMachine(dir: string): string[] {
     `${type()} ${release()}, Node ${process.versions.node}`,
     `fsync of 4 kB in ${dir}: p50 ${p50.toFixed(3)} ms, p99 ${p99.toFixed(3)} ms${doubt}`,
   ]
+}
+
+/** A package that is measured, with its version. */
+export function versionOf(name: string): string {
+  const file = findPackageJSON(name, import.meta.url)
+  if (file === undefined) throw new Error(`${name} is not installed`)
+  const { version } = JSON.parse(readFileSync(file, 'utf8')) as { version: string }
+  return `${name} ${version}`
 }

@@ -1,14 +1,22 @@
 import { writeFileSync } from 'node:fs'
-import { sqlite } from './backends/sqlite.ts'
-import { codec } from './codec.ts'
+import { backends } from './backends/index.ts'
 import { describeMachine } from './machine.ts'
 import { missed, type Result, table } from './report.ts'
-import { HELP, type Measure, readArguments, type Settings } from './settings.ts'
-
-const BACKENDS = [codec, sqlite]
+import { type Backend, HELP, type Measure, readArguments, type Settings } from './settings.ts'
 
 const isChosen = ({ name }: Measure, { only }: Settings): boolean =>
   only.length === 0 || only.some((wanted) => name.startsWith(wanted))
+
+/** @throws Error when one is unknown */
+function choose(names: readonly string[]): Promise<Backend[]> {
+  const known = Object.keys(backends)
+  const wanted = (names.length === 0 ? known : names).map((name) => {
+    const load = backends[name]
+    if (load === undefined) throw new Error(`there is no backend '${name}'; there are ${known.join(', ')}`)
+    return load()
+  })
+  return Promise.all(wanted)
+}
 
 /** A line that is written over while something runs; without a terminal, only what it says at the end. */
 function progressOf(name: string) {
@@ -27,19 +35,19 @@ function progressOf(name: string) {
 
 async function main(): Promise<void> {
   const settings = readArguments(process.argv.slice(2))
-  const measures = BACKENDS.flatMap((backend) => backend.measures)
-  if (settings.help || settings.list) {
-    console.log(settings.help ? HELP : measures.map(({ name }) => name).join('\n'))
-    return
-  }
-  const chosen = measures.filter((measure) => isChosen(measure, settings))
-  if (chosen.length === 0)
-    throw new Error(`nothing is called so; there is ${measures.map(({ name }) => name).join(', ')}`)
+  if (settings.help) return console.log(HELP)
+  const loaded = await choose(settings.backend)
+  const names = loaded.flatMap(({ measures }) => measures.map(({ name }) => name))
+  if (settings.list) return console.log(names.join('\n'))
+  const chosen = loaded
+    .map((backend) => ({ ...backend, measures: backend.measures.filter((measure) => isChosen(measure, settings)) }))
+    .filter(({ measures }) => measures.length > 0)
+  if (chosen.length === 0) throw new Error(`nothing is called so; there is ${names.join(', ')}`)
 
   console.log(describeMachine(settings.dir).join('\n'))
-  for (const backend of BACKENDS) for (const line of await backend.describe(settings.dir)) console.log(line)
+  for (const { describe } of chosen) for (const line of await describe(settings.dir)) console.log(line)
   const results: Result[] = []
-  for (const measure of chosen) {
+  for (const measure of chosen.flatMap(({ measures }) => measures)) {
     const progress = progressOf(measure.name)
     results.push(...(await measure.run(settings, progress.part)))
     progress.done()

@@ -10,8 +10,12 @@ export interface Settings {
   readonly rows: number
   /** Where databases are made: what its disk takes for an fsync is a part of every number. */
   readonly dir: string
+  /** Names of backends; empty: all. */
+  readonly backend: readonly string[]
   /** Names of measures, or how they begin; empty: all. */
   readonly only: readonly string[]
+  /** How many commits are under way at once, where servers are measured: one table row each. */
+  readonly concurrency: readonly number[]
   /** Where to write the results as JSON. */
   readonly json: string | undefined
   /** Fail when a target is missed. */
@@ -34,7 +38,10 @@ export interface Backend {
 
 export const HELP = `npm run bench -- [options]
 
+  --backend NAME  measure only this backend; may be repeated
   --only NAME     measure only what is called so or begins so; may be repeated
+  --concurrency N,N,…
+                  how many commits are under way at once on a server (1,16,256)
   --seconds N     how long to measure each variant (5)
   --rows N        executions in the large database (1000000)
   --dir DIR       where to make the databases (the system's temporary folder)
@@ -58,7 +65,9 @@ export function readArguments(args: readonly string[]): Settings & { help: boole
     // pnpm hands on the `--` that divides its own options from the script's.
     args: args.filter((arg) => arg !== '--'),
     options: {
+      backend: { type: 'string', multiple: true, default: [] },
       only: { type: 'string', multiple: true, default: [] },
+      concurrency: { type: 'string', default: '1,16,256' },
       seconds: { type: 'string', default: '5' },
       rows: { type: 'string', default: '1000000' },
       dir: { type: 'string', default: tmpdir() },
@@ -73,6 +82,7 @@ export function readArguments(args: readonly string[]): Settings & { help: boole
     dir: atCaller(values.dir),
     json: values.json === undefined ? undefined : atCaller(values.json),
     seconds: positive('seconds', values.seconds),
+    concurrency: values.concurrency.split(',').map((text) => Math.ceil(positive('concurrency', text))),
     rows: Math.ceil(positive('rows', values.rows)),
   }
 }

@@ -20,6 +20,9 @@ export interface Subject {
   readonly wire: Wire
 }
 
+/** The size of a payload, where nothing else is said. */
+export const BYTES = 600
+
 const TOKEN = '01234567-89ab-4cde-8f01-23456789abcd'
 
 /** An execution with a payload of so many bytes, last stored at `version`. */
@@ -46,6 +49,16 @@ export function advance({ execution: { context } }: Subject): void {
   context.n = Number(context.n) + 1
 }
 
+/** Each subject in turn, with its state changed. */
+export function turns(subjects: readonly Subject[]): () => Subject {
+  let next = 0
+  return () => {
+    const subject = subjects[next++ % subjects.length] as Subject
+    advance(subject)
+    return subject
+  }
+}
+
 let lastEvent = 0
 
 /** Unique, and as long as the ids that `newId` makes. */
@@ -54,10 +67,14 @@ export const nextEventId = (): string => (++lastEvent).toString(16).padStart(32,
 const CREATED = '2026-01-01T00:00:00.250000Z'
 const data = { order: 'A-1000', items: 3 }
 
-export const emitTo = (targetId: string, id: string): Emit => ({
+const emitTo = (targetId: string, id: string): Emit => ({
   targetId,
   event: { id, kind: 'Shipped', createdTime: CREATED, receivedTime: null, data } satisfies HarelEvent,
 })
+
+/** The arguments of a commit with one event and a dedupe id. */
+export const commitOf = ({ execution }: Subject, eventId: string) =>
+  [execution, { emits: [emitTo(execution.id, eventId)], processedEventId: eventId }] as const
 
 /** The stored form of the event of `emitTo`. */
 export const wireEvent = (id: string) => ({ id, kind: 'Shipped', created_time: CREATED, received_time: null, data })

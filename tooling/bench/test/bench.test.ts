@@ -68,11 +68,10 @@ describe('the program', () => {
       env: { ...process.env, INIT_CWD: folder },
     })
 
-  test('measures everything on durable databases, writes it as JSON and leaves no files', () => {
-    const { status, stdout, stderr } = run('--seconds', '0.02', '--rows', '3000', '--json', 'bench.json')
+  const measured = (...args: string[]): { stdout: string; results: Result[]; judged: string[] } => {
+    const { status, stdout, stderr } = run('--seconds', '0.02', '--json', 'bench.json', ...args)
     expect(stderr).not.toMatch(/error/i)
     expect(status).toBe(0)
-    expect(stdout).toContain('synchronous FULL')
     const results = JSON.parse(readFileSync(join(folder, 'bench.json'), 'utf8')) as Result[]
     for (const { opsPerSecond, p50Ms, p99Ms } of results) {
       expect(opsPerSecond).toBeGreaterThan(0)
@@ -80,7 +79,13 @@ describe('the program', () => {
       expect(p99Ms).toBeGreaterThanOrEqual(p50Ms)
     }
     const judged = results.filter(({ comparisons }) => comparisons.length > 0)
-    expect(judged.map(({ workload, variant }) => `${workload}: ${variant}`)).toEqual([
+    return { stdout, results, judged: judged.map(({ workload, variant }) => `${workload}: ${variant}`) }
+  }
+
+  test('measures SQLite on durable databases, writes it as JSON and leaves no files', () => {
+    const { stdout, judged } = measured('--backend', 'codec', '--backend', 'sqlite', '--rows', '3000')
+    expect(stdout).toContain('synchronous FULL')
+    expect(judged).toEqual([
       'encode and decode, 2 kB: codec',
       'commit, 600 B: SqliteStore',
       'commit, 600 B: AsyncSqliteStore alone',
@@ -95,9 +100,28 @@ describe('the program', () => {
     expect(readdirSync(folder)).toEqual(['bench.json'])
   }, 60_000)
 
-  test('refuses a measure that does not exist', () => {
-    const { status, stderr } = run('--only', 'nothing')
-    expect(status).toBe(2)
-    expect(stderr).toContain('sqlite-commit')
-  })
+  test.each([{ backend: 'postgres', store: 'PostgresStore', durable: 'fsync on, synchronous_commit on' }])(
+    'measures $backend on a server, at each concurrency',
+    ({ backend, store, durable }) => {
+      const { stdout, results, judged } = measured('--backend', backend, '--concurrency', '1,256')
+      expect(stdout).toContain(durable)
+      const ours = results.filter(({ variant }) => variant === store)
+      expect(ours.map(({ concurrency }) => concurrency)).toEqual([1, 256])
+      expect(judged).toEqual([`commit, 600 B: ${store}`, `commit, 600 B: ${store}`])
+    },
+    600_000,
+  )
+
+  test.each([
+    { args: ['--backend', 'sqlite', '--only', 'nothing'], there: 'sqlite-commit' },
+    { args: ['--backend', 'nothing'], there: 'codec, sqlite, postgres' },
+  ])(
+    'refuses what does not exist, and says what does: $args',
+    ({ args, there }) => {
+      const { status, stderr } = run(...args)
+      expect(status).toBe(2)
+      expect(stderr).toContain(there)
+    },
+    60_000,
+  )
 })

@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { STATUSES, type Status } from '@harel/store-base'
 import { storeSchema } from '@harel/store-base/sql'
 import Database from 'better-sqlite3'
-import { nextEventId, type Subject, subject, wireEvent } from '../workload.ts'
+import { BYTES, nextEventId, type Subject, subject, wireEvent } from '../workload.ts'
 
-export const BYTES = 600
 /** Spread over the table: more pages than SQLite keeps in memory, where the table is that large. */
 const SUBJECTS = 20_000
 

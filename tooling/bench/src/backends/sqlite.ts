@@ -1,34 +1,20 @@
 /** SqliteStore and AsyncSqliteStore beside better-sqlite3 by hand, each commit durable (synchronous FULL). */
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { ListQuery, SyncExecutionStore } from '@harel/store-base'
 import { AsyncSqliteStore, SqliteStore } from '@harel/store-sqlite'
 import Database from 'better-sqlite3'
+import { versionOf } from '../machine.ts'
 import { measureInTurns, type Timing, timesLonger } from '../measure.ts'
 import { compare, type Result, resultsOf } from '../report.ts'
 import type { Backend, Measure } from '../settings.ts'
-import { advance, emitTo, nextEventId, type Subject } from '../workload.ts'
+import { BYTES, commitOf, nextEventId, turns } from '../workload.ts'
 import { byHand, rowOf, workerByHand } from './sqlite-by-hand.ts'
-import { BYTES, type Filled, fill, inFolder } from './sqlite-database.ts'
+import { type Filled, fill, inFolder } from './sqlite-database.ts'
 
 const PAYLOAD = `${BYTES} B`
 /** Of the small database: enough that all concurrent commits are of different executions. */
 const FEW = 4096
 const CONCURRENCY = 256
-
-/** Each subject in turn, with its state changed. */
-function turns(subjects: readonly Subject[]): () => Subject {
-  let next = 0
-  return () => {
-    const subject = subjects[next++ % subjects.length] as Subject
-    advance(subject)
-    return subject
-  }
-}
-
-/** The arguments of a commit with one event and a dedupe id. */
-const commitOf = ({ execution }: Subject, eventId: string) =>
-  [execution, { emits: [emitTo(execution.id, eventId)], processedEventId: eventId }] as const
 
 /** The store and the statements by hand, one by one on one connection, which is as warm for both. */
 async function oneByOne({ path, subjects }: Filled, seconds: number, onProgress: (part: number) => void) {
@@ -201,11 +187,10 @@ export const sqlite: Backend = {
     inFolder(dir, async (folder) => {
       const db = new Database(fill(join(folder, 'bench.db'), 1).path)
       new SqliteStore(db).close()
-      const { version } = createRequire(import.meta.url)('better-sqlite3/package.json') as { version: string }
       const sqlite = db.prepare('SELECT sqlite_version()').pluck().get()
       const level = ['OFF', 'NORMAL', 'FULL', 'EXTRA'][Number(db.pragma('synchronous', { simple: true }))]
       const journal = String(db.pragma('journal_mode', { simple: true })).toUpperCase()
       db.close()
-      return [`better-sqlite3 ${version}, SQLite ${sqlite}, journal ${journal}, synchronous ${level} for all`]
+      return [`${versionOf('better-sqlite3')}, SQLite ${sqlite}, journal ${journal}, synchronous ${level} for all`]
     }),
 }

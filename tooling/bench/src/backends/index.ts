@@ -1,0 +1,8 @@
+import type { Backend } from '../settings.ts'
+
+// Loaded when wanted: a backend brings its driver and its peers.
+export const backends: Readonly<Record<string, () => Promise<Backend>>> = {
+  codec: async () => (await import('../codec.ts')).codec,
+  sqlite: async () => (await import('./sqlite.ts')).sqlite,
+  postgres: async () => (await import('./postgres.ts')).postgres,
+}
