@@ -60,6 +60,27 @@ test('tables of Python that are large work as they are, with a warning, until mi
   expect((await fresh.listExecutions({ status: 'DONE', limit: 1000 })).items).toHaveLength(501)
 })
 
+test('rows of others that cannot be read are reported by every listing that they may belong to', async () => {
+  const url = freshFile()
+  const warnings: string[] = []
+  const store = await open({ url }, { onWarning: (text) => warnings.push(text) })
+  const client = clientOf({ url })
+  const broken = { b: '{"status": "RUNNING"', c: '{"id":"c","version":1,"definition_id":"d","status":"LOST"}' }
+  for (const [id, data] of Object.entries(broken)) {
+    await client.execute('INSERT INTO harel_executions (id, definition_id, data, version) VALUES (?, ?, ?, 1)', [
+      id,
+      'd',
+      data,
+    ])
+  }
+  await store.commit(execution('a'))
+  for (const query of [{}, { rootsOnly: true }, { definitionId: 'd' }, { definitionId: 'd', rootsOnly: true }]) {
+    warnings.length = 0
+    expect((await store.listExecutions(query)).items.map(({ id }) => id)).toEqual(['a'])
+    expect(warnings).toEqual([expect.stringContaining('"b"'), expect.stringContaining('"c"')])
+  }
+})
+
 test('a file is shared with processes that work on it with @harel/store-sqlite: each reads what the other writes', async () => {
   const url = freshFile()
   const other = { libsql: 'sqlite', sqlite: 'libsql' } as const

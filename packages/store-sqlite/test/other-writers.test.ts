@@ -1,4 +1,4 @@
-import type { ListQuery } from '@harel/store-base'
+import { type ListQuery, STATUSES } from '@harel/store-base'
 import { SqliteStore } from '@harel/store-sqlite'
 import type { Database } from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
@@ -102,21 +102,26 @@ describe.each(twins)('$name, beside a writer that knows nothing of its columns',
     expect((await store.load('a'))?.context).toEqual({ text: 'a\0b' })
   })
 
-  test('reports a row whose payload is not JSON, and lists the others', async () => {
-    const path = freshFile()
+  test.each([true, false])('reports rows that cannot be read, and lists the others (columns: %s)', async (columns) => {
+    const path = columns ? freshFile() : pythonFileOf(0)
     const warnings: string[] = []
-    await using store = await open(path, { onWarning: (text) => warnings.push(text) })
+    const onWarning = (text: string) => warnings.push(text)
+    await using store = await open(path, { createSchema: columns, onWarning })
     const db = connect(path)
-    for (const id of ['a', 'c']) insertAsPython(db, id)
+    for (const id of ['a', 'd']) insertAsPython(db, id)
     insertAsPython(db, 'b', {}, '{"status": "RUNNING"')
-    for (const query of [{}, { limit: 2 }]) {
-      const page = await store.listExecutions(query)
-      expect(page.items.map(({ id }) => id)).toEqual(['a', 'c'].slice(0, query.limit === 2 ? 1 : 2))
+    insertAsPython(db, 'c', { status: 'LOST' })
+    for (const query of [{}, { rootsOnly: true }, { definitionId: 'd' }, { definitionId: 'd', rootsOnly: true }]) {
+      warnings.length = 0
+      expect((await store.listExecutions(query)).items.map(({ id }) => id)).toEqual(['a', 'd'])
+      expect(warnings).toEqual([expect.stringContaining('"b"'), expect.stringContaining('"c"')])
+      expect((await store.listExecutions({ ...query, limit: 3 })).items.map(({ id }) => id)).toEqual(['a'])
     }
-    expect(warnings[0]).toContain('"b"')
-    expect((await store.listExecutions({ status: 'RUNNING' })).items.map(({ id }) => id)).toEqual(['a', 'c'])
-    expect(await store.idsWithPrefix('')).toEqual(['a', 'b', 'c'])
-    expect(await store.purge('b', 1)).toBe(true)
+    warnings.length = 0
+    expect((await store.listExecutions({ status: [...STATUSES] })).items.map(({ id }) => id)).toEqual(['a', 'd'])
+    expect(warnings).toEqual([])
+    expect(await store.idsWithPrefix('')).toEqual(['a', 'b', 'c', 'd'])
+    expect([await store.purge('b', 1), await store.purge('c', 1)]).toEqual([true, true])
   })
 
   test('adds its columns to a small file of Python at start-up, and lists the rows that were there', async () => {

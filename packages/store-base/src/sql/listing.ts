@@ -32,7 +32,8 @@ const firstById = ({ sql, params }: Sql, limit: number): Sql => ({
  * A listing in SQLite's dialect that reads no more rows than it returns: up to `limit + 1`, for `listingPage`.
  *
  * Each index starts with what is compared for equality and ends with the id, so one status is one range of an index,
- * already in order. Several statuses (or none given: all of them) are several ranges, which SQLite merges.
+ * already in order. Several statuses are several ranges, which SQLite merges; so are, where none is given, all of them
+ * and that of the rows whose status cannot be told.
  */
 export function listingSql(table: string, query: CheckedListQuery): Sql {
   const { statuses, definitionId, rootsOnly, limit } = query
@@ -40,9 +41,11 @@ export function listingSql(table: string, query: CheckedListQuery): Sql {
   if (statuses === undefined && definitionId === undefined && !rootsOnly) {
     return firstById(select(table, conditions), limit + 1)
   }
-  // An empty list is a range that nothing is in.
-  const literals = statuses?.length === 0 ? ['NULL'] : (statuses ?? STATUSES).map((status) => `'${status}'`)
-  const ranges = literals.map((status) => select(table, [{ sql: `status = ${status}`, params: [] }, ...conditions]))
+  const wanted = (statuses ?? STATUSES).map((status) => `status = '${status}'`)
+  if (statuses === undefined) wanted.push('status IS NULL')
+  // A range that nothing is in.
+  if (wanted.length === 0) wanted.push('status = NULL')
+  const ranges = wanted.map((sql) => select(table, [{ sql, params: [] }, ...conditions]))
   const merged = {
     sql: ranges.map(({ sql }) => sql).join(' UNION ALL '),
     params: ranges.flatMap(({ params }) => params),

@@ -1,4 +1,5 @@
 import { Names } from '../names.js'
+import { STATUSES } from '../records.js'
 
 /** The layout of Python harel that these tables are compatible with. Nothing in a database records it. */
 export const SCHEMA_VERSION = 3
@@ -134,12 +135,17 @@ export function storeSchema(dialect: Dialect, prefix?: string): SchemaObject[] {
   ]
 }
 
-/** The start of an update that takes the summary columns from the payload; one that is not JSON leaves them null. */
+/**
+ * The start of an update that takes the summary columns from the payload; one that is not JSON leaves them null, as a
+ * status that there is not is left null, so that an index leads to it.
+ */
 function summaryUpdate(executions: string, row: 'NEW.' | ''): string {
-  const fields = ['status', 'parent_id', 'outcome', 'active_path', 'finished_at']
+  const fields = ['parent_id', 'outcome', 'active_path', 'finished_at']
+  const extract = (field: string) => `json_extract(payload, '$.${field}')`
+  const status = `CASE WHEN ${extract('status')} IN (${STATUSES.map((each) => `'${each}'`).join(', ')}) THEN ${extract('status')} END`
   const payload = `CASE WHEN json_valid(${row}data) THEN ${row}data END`
-  return `UPDATE "${executions}" SET meta_version = ${row}version, (${fields.join(', ')}) = (
-    SELECT ${fields.map((field) => `json_extract(payload, '$.${field}')`).join(', ')} FROM (SELECT ${payload} AS payload)
+  return `UPDATE "${executions}" SET meta_version = ${row}version, (status, ${fields.join(', ')}) = (
+    SELECT ${status}, ${fields.map(extract).join(', ')} FROM (SELECT ${payload} AS payload)
   )`
 }
 

@@ -64,6 +64,27 @@ export const foreignRowContract: Contract = {
       },
     },
     {
+      title: 'an execution whose payload cannot be read is reported by the listings that it may belong to',
+      needs: ['insertExecutionText', 'open'],
+      async run(context) {
+        const { ns, probes } = context
+        const { store, warnings } = await openNoting(context)
+        const broken = ['{"version":1', '{}', foreign(`${ns}x2`, { status: 'CANARY-42' })]
+        for (const [n, text] of broken.entries()) await probes.insertExecutionText?.(`${ns}x${n}`, 1, text)
+        await stored(store, ns, 'fine')
+        for (const query of [{}, { rootsOnly: true }]) {
+          warnings.length = 0
+          assert((await listed(store, ns, query)).includes('fine'))
+          for (const n of broken.keys()) {
+            const told = warnings.filter((message) => message.includes(`${ns}x${n}`))
+            assert.equal(told.length, 1, `${broken[n]} in ${JSON.stringify(query)}: ${told.length} warnings`)
+            assert(!told[0]?.includes('CANARY-42'), told[0])
+          }
+        }
+        for (const n of broken.keys()) await store.purge(`${ns}x${n}`, 1)
+      },
+    },
+    {
       title: 'a number that JavaScript does not hold is reported, and never written back as another',
       needs: ['insertExecutionText', 'executionText', 'open'],
       async run(context) {
