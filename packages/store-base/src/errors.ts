@@ -172,8 +172,9 @@ export class StoreClosed extends StoreError {
 export class StoreUnavailable extends StoreError {
   static override readonly code = 'STORE_UNAVAILABLE'
 
-  constructor(reason: string, cause?: unknown) {
-    super('STORE_UNAVAILABLE', reason, { retryable: true, cause })
+  /** @param options `retryable: false` where somebody has to change something first: a wrong password, for example */
+  constructor(reason: string, cause?: unknown, { retryable = true } = {}) {
+    super('STORE_UNAVAILABLE', reason, { retryable, cause })
   }
 }
 

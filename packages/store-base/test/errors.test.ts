@@ -78,6 +78,7 @@ describe.each(copies)('errors of the %s copy', (_, errors) => {
   test('are worth the same call again only when the database was not there', () => {
     const retryable = oneOfEach(errors).filter((error) => error.retryable)
     expect(retryable.map(({ name }) => name)).toEqual(['StoreUnavailable'])
+    expect(new errors.StoreUnavailable('wrong password', undefined, { retryable: false }).retryable).toBe(false)
   })
 
   test.each(copies)('are recognised by the classes of the %s copy, each by its own alone', (_other, others) => {
