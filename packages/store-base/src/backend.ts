@@ -4,8 +4,11 @@ import type { StoreCapabilities, Synchronous } from './protocol.js'
 import type { CheckedQueuePage, CheckedTimerPage } from './queues.js'
 import type { DueTimer } from './records.js'
 
-/** What became of a commit. `found` is the stored version, null when there is none. */
-export type Verdict = { applied: true; seqs: number[] } | { applied: false; found: number | null }
+/**
+ * What became of a commit. `found` is the stored version, null when there is none; `foreign` says that it is known not
+ * to be this commit's own, sent before.
+ */
+export type Verdict = { applied: true; seqs: number[] } | { applied: false; found: number | null; foreign?: boolean }
 
 export interface OutboxRow {
   seq: number

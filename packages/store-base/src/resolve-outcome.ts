@@ -17,7 +17,7 @@ type Backend = Pick<Awaitable<StoreBackend>, 'commit' | 'load' | 'isProcessed' |
 export const resolveOutcome = (backend: Backend, commit: PreparedCommit, answer: Promise<Verdict>): Promise<Verdict> =>
   answer.then(
     (verdict) => {
-      if (verdict.applied || verdict.found !== commit.version) return verdict
+      if (verdict.applied || verdict.foreign || verdict.found !== commit.version) return verdict
       return resolveRefusal(backend, commit, verdict)
     },
     (error: unknown) => {

@@ -91,9 +91,28 @@ describe.each([
       where === 'alone'
         ? [await write(executor, refused.slice(0, 1), given), await write(executor, refused.slice(1), given)].flat()
         : await write(executor, [...won, ...refused], given)
-    expect(verdicts.slice(won.length)).toEqual([1, 2, null].map((found) => ({ applied: false, found })))
+    expect(verdicts.slice(won.length)).toEqual([
+      { applied: false, found: 1, foreign: true },
+      { applied: false, found: 2, foreign: true },
+      { applied: false, found: null },
+    ])
     expect(verdicts.slice(0, won.length).map(({ applied }) => applied)).toEqual(won.map(() => true))
     expect(dump(executor)).toEqual(dump(expected))
+  })
+
+  test('a refusal tells a version that another commit wrote from the own one, and says nothing of others', async () => {
+    const executor = database()
+    const commits = ['a', 'b'].map((id) => prepared(id, 0))
+    await write(executor, commits, given)
+    const own = [1, 1].map((found) => ({ applied: false, found }))
+    for (const sent of [commits, commits.slice(0, 1)]) {
+      expect(await write(executor, sent, given)).toEqual(own.slice(0, sent.length))
+    }
+    const refused = [prepared('a', 0), ...commits.slice(1), prepared('c', 1)]
+    const foreign = { applied: false, found: 1, foreign: true }
+    expect(await write(executor, refused, given)).toEqual([foreign, own[1], { applied: false, found: null }])
+    await write(executor, [prepared('a', 1)], given)
+    expect(await write(executor, commits.slice(0, 1), given)).toEqual([{ applied: false, found: 2 }])
   })
 
   test("a row that was stored at version 0 is nobody's yet: one first commit takes it, the next is refused", async () => {
@@ -103,7 +122,7 @@ describe.each([
     expect(await write(executor, [prepared('a', 0)], given)).toEqual([{ applied: true, seqs: [1, 2] }])
     const [b, c] = await write(executor, [prepared('b', 0), prepared('c', 0)], given)
     expect([b, c].map((verdict) => verdict?.applied)).toEqual([true, true])
-    expect(await write(executor, [prepared('a', 0)], given)).toEqual([{ applied: false, found: 1 }])
+    expect(await write(executor, [prepared('a', 0)], given)).toEqual([{ applied: false, found: 1, foreign: true }])
     expect(rowsOf(executor, 'executions')).toMatchObject(
       ['a', 'b', 'c'].map((id) => ({
         id,
@@ -196,7 +215,7 @@ test('versions up to the largest are compared exactly', async () => {
   const most = Number.MAX_SAFE_INTEGER
   const insert = "INSERT INTO harel_executions (id, definition_id, data, version) VALUES (?, 'd', '{}', ?)"
   for (const id of ['a', 'b']) executor.db.prepare(insert).run(id, most - 1)
-  expect(await write(executor, [prepared('a', most - 2)])).toEqual([{ applied: false, found: most - 1 }])
+  expect(await write(executor, [prepared('a', most - 2)])).toMatchObject([{ applied: false, found: most - 1 }])
   const verdicts = await write(executor, [prepared('a', most - 1), prepared('b', most - 2)])
   expect(verdicts).toMatchObject([{ applied: true }, { applied: false, found: most - 1 }])
   expect(rowsOf(executor, 'executions').map(({ version }) => version)).toEqual([most, most - 1])

@@ -78,7 +78,7 @@ describe('group commit', () => {
       backend.commit(commitOf('d', { emits: [emit('d')] })),
     ])
     expect(verdicts).toEqual([
-      { applied: false, found: 1 },
+      { applied: false, found: 1, foreign: true },
       { applied: true, seqs: [1] },
       { applied: false, found: null },
       { applied: true, seqs: [2] },

@@ -283,6 +283,14 @@ describe('a commit that was refused', () => {
     expect(reads).toEqual([])
   })
 
+  test('is not looked at when the backend has seen that the version is of another commit', async () => {
+    const { store, execution, otherCommits, next, reads } = await stored()
+    otherCommits()
+    next((commit) => ({ ...(commit() as object), foreign: true }))
+    await expect(store.commit(execution)).rejects.toMatchObject({ expected: 1, found: 2 })
+    expect(reads).toEqual([])
+  })
+
   test('is not known to be so when reading back fails', async () => {
     const { store, backend, execution, otherCommits } = await stored()
     otherCommits()

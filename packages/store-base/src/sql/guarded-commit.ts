@@ -33,9 +33,10 @@ const summaryOf = (c: PreparedCommit): Row => [
  * Commits of distinct executions in SQLite's dialect, for databases that run a list of statements as one transaction
  * but cannot decide half-way.
  *
- * The stored versions are read first: they are the verdicts. Then come the companion rows of all commits, a statement
- * for each table, where every row is guarded: it is written only if the stored version is still the expected one. The
- * executions themselves come last, since after them no guard would hold. So a refused commit writes nothing.
+ * The stored versions are read first: they are the verdicts, together with whether a version that is in the way was
+ * written by the very commit. Then come the companion rows of all commits, a statement for each table, where every row
+ * is guarded: it is written only if the stored version is still the expected one. The executions themselves come last,
+ * since after them no guard would hold. So a refused commit writes nothing.
  *
  * @param options `summary`: whether the executions have the summary columns
  */
@@ -55,9 +56,11 @@ export function guardedCommits(
   const rowsOf = (of: (commit: PreparedCommit) => readonly Row[]): Row[] =>
     commits.flatMap((commit) => of(commit).map((row) => [commit.id, commit.expected, ...row]))
 
+  const stored = (column: string, id?: string) => `(SELECT ${column} FROM ${executions} WHERE id = ${id}`
   const versions = over(
-    commits.map(({ id }) => [id]),
-    ([id], from) => `SELECT (SELECT version FROM ${executions} WHERE id = ${id})${from()}`,
+    commits.map(({ id, version, token }) => [id, version, token]),
+    ([id, version, token], from) =>
+      `SELECT ${stored('version', id)}), ${stored(`instr(data, ${token})`, id)} AND version = ${version})${from()}`,
   )
   const outbox = over(
     rowsOf(({ emits }) => emits.map(({ targetId, event }) => [targetId, event])),
@@ -116,12 +119,16 @@ export function guardedCommits(
   return {
     statements: [...versions, ...outbox, ...companions, ...created, ...updated],
     verdicts(results) {
-      const stored = results.slice(0, versions.length).flatMap(({ rows }) => rows.map(([version]) => version ?? null))
+      const read = results.slice(0, versions.length).flatMap(({ rows }) => rows)
       const numbers = results.slice(versions.length, versions.length + outbox.length).flatMap(insertedIds)
       let taken = 0
       return commits.map(({ expected, emits }, index) => {
-        const found = stored[index] ?? null
-        if (Number(found ?? 0) !== expected) return { applied: false, found: found === null ? null : Number(found) }
+        const [found = null, ownToken] = read[index] ?? []
+        if (Number(found ?? 0) !== expected) {
+          const refusal = { applied: false, found: found === null ? null : Number(found) } as const
+          // Null where the stored version is not the one that this commit writes.
+          return ownToken === 0 ? { ...refusal, foreign: true } : refusal
+        }
         taken += emits.length
         return { applied: true, seqs: numbers.slice(taken - emits.length, taken) }
       })
