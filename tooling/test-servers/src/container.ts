@@ -56,6 +56,7 @@ export async function startContainer(
   const halt = async () => void ((await isRunning()) && (await handle.stop({ t: HALT_S })))
   const node: TestNode = {
     url,
+    innerUrl: plan.url(container.getIpAddress(container.getNetworkNames()[0] ?? ''), plan.port),
     halt,
     async kill() {
       if (!(await isRunning())) return

@@ -143,7 +143,7 @@ function foreign(url: string): TestNode {
   const refuse = async () => {
     throw new Error('this server belongs to the environment; ask for one with { own: true } to end it')
   }
-  return { url, kill: refuse, halt: refuse, restart: refuse }
+  return { url, innerUrl: url, kill: refuse, halt: refuse, restart: refuse }
 }
 
 const setting = (...names: string[]): string | undefined =>

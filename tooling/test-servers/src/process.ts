@@ -30,6 +30,7 @@ const TAKEOVER_MS = 10_000
 /** One server process: it serves from `folder`, which must exist, and logs to a file in it. */
 export class ServerProcess implements TestNode {
   readonly url: string
+  readonly innerUrl: string
   readonly #program: Program
   readonly #folder: string
   #child: ChildProcess | undefined
@@ -37,6 +38,7 @@ export class ServerProcess implements TestNode {
 
   constructor(folder: string, program: Program) {
     this.url = program.url
+    this.innerUrl = program.url
     this.#folder = folder
     this.#program = program
   }

@@ -5,6 +5,8 @@ export type Origin = 'environment' | 'container' | 'registry package'
 /** One process of a server. A single server has one, a cluster several. */
 export interface TestNode {
   readonly url: string
+  /** Where another server of the same origin reaches it: from one container to the next, not where we do. */
+  readonly innerUrl: string
   /** Ends it with SIGKILL; resolves when it is gone. Its data and its port stay. */
   kill(): Promise<void>
   /** Ends it as its manual says; resolves when it is gone. Its data and its port stay. */
