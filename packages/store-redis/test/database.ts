@@ -106,13 +106,13 @@ export interface Observed {
 /** What the server is asked by this client while something is done. */
 export async function observe(client: Redis, prefix: string, work: () => Promise<unknown>): Promise<Observed> {
   const observed: Observed = { commands: [], called: [] }
-  await client.ping()
-  const port = client.stream.localPort
+  // As the server calls it: on the way there its address may have changed.
+  const [, address] = / addr=(\S+)/.exec(await client.client('INFO')) ?? []
   const monitor = await client.monitor()
   const done = new Promise<void>((resolve) => {
     monitor.on('monitor', (_time: string, [command = '', first = '']: string[], source: string) => {
       if (source === 'lua' && first.startsWith(`${prefix}:`)) observed.called.push(command.toLowerCase())
-      if (!source.endsWith(`:${port}`)) return
+      if (source !== address) return
       if (first === 'the end') resolve()
       else observed.commands.push(command.toLowerCase())
     })

@@ -32,7 +32,7 @@ withServer('redis', ({ url }) => {
       const held = execution('a')
       await store.commit(held, parts('a'))
       await storeOn(clientFor(master.url), { prefix: 'harel' }).commit(execution('a'), parts('a'))
-      const { hostname, port } = new URL(master.url)
+      const { hostname, port } = new URL(master.nodes[0]?.innerUrl ?? '')
       await client.replicaof(hostname, Number(port))
       while (!/master_link_status:up/.test(await client.info('replication'))) await sleep(20)
       const before = await dumpOf(client, 'harel:')
