@@ -16,10 +16,10 @@ import type {
   SyncExecutionStore,
   TimerPage,
 } from './protocol.js'
-import { type CheckedQueuePage, checkQueuePage, checkTimerPage } from './queues.js'
+import { type CheckedQueuePage, type CheckedTimerPage, checkQueuePage, checkTimerPage } from './queues.js'
 import type { DefinitionRecord, Execution, TraceStep } from './records.js'
 import { resolveOutcome } from './resolve-outcome.js'
-import { toDefinition, toOutbox, toSpawns, toSummaries, toTrace } from './rows.js'
+import { toDefinition, toOutbox, toSpawns, toSummaries, toTimers, toTrace } from './rows.js'
 
 /** Options that every store has. */
 export interface StoreOptions {
@@ -71,10 +71,11 @@ function refuse(error: unknown): never {
 const READ_ON = 100
 
 /** Reads on where rows of a page were unreadable, so that less than was wanted means the end of the queue. */
-function fill<Row extends { seq: number }, Entry>(
-  read: (page: CheckedQueuePage) => Row[] | Promise<Row[]>,
-  page: CheckedQueuePage,
+function fill<Row, Entry, Page extends { readonly limit: number }>(
+  read: (page: Page) => Row[] | Promise<Row[]>,
+  page: Page,
   toEntries: (rows: readonly Row[]) => Entry[],
+  pageBehind: (row: Row, limit: number) => Page,
   wanted = page.limit,
 ): Entry[] | Promise<Entry[]> {
   return after(read(page), (rows) => {
@@ -82,10 +83,12 @@ function fill<Row extends { seq: number }, Entry>(
     const last = rows.at(-1)
     const missing = wanted - entries.length
     if (last === undefined || rows.length < page.limit || missing <= 0) return entries.slice(0, wanted)
-    const rest = { limit: Math.max(missing, READ_ON), after: last.seq }
-    return after(fill(read, rest, toEntries, missing), (more) => [...entries, ...more])
+    const rest = pageBehind(last, Math.max(missing, READ_ON))
+    return after(fill(read, rest, toEntries, pageBehind, missing), (more) => [...entries, ...more])
   })
 }
+
+const queueBehind = ({ seq }: { seq: number }, limit: number): CheckedQueuePage => ({ limit, after: seq })
 
 const checkDefinition = (record: DefinitionRecord, numbers: Numbers): DefinitionRow => {
   const { id, version, definition, publishedAt } = checkMembers('record', record, [
@@ -194,6 +197,7 @@ class Core {
       (part) => this.#ask((backend) => backend.pendingOutbox(part)),
       checkQueuePage(page),
       (rows) => toOutbox(rows, this.#reading),
+      queueBehind,
     )
   }
 
@@ -207,6 +211,7 @@ class Core {
       (part) => this.#ask((backend) => backend.pendingSpawns(part)),
       checkQueuePage(page),
       (rows) => toSpawns(rows, this.#reading),
+      queueBehind,
     )
   }
 
@@ -217,8 +222,12 @@ class Core {
 
   dueTimers(now: number, page?: TimerPage) {
     checkTime('now', now)
-    const checked = checkTimerPage(page)
-    return this.#ask((backend) => backend.dueTimers(now, checked))
+    return fill(
+      (part) => this.#ask((backend) => backend.dueTimers(now, part)),
+      checkTimerPage(page),
+      (timers) => toTimers(timers, this.#reading),
+      (after, limit): CheckedTimerPage => ({ limit, after }),
+    )
   }
 
   deleteTimer(id: string, path: string, fireAt: number) {

@@ -138,7 +138,10 @@ export interface ExecutionStore extends AsyncDisposable {
   /** Removes spawns that were carried out; unknown seqs are no error. */
   ackSpawn(seqs: number | readonly number[]): Promise<void>
 
-  /** Timers with `fireAt <= now` of the whole prefix, ordered by fireAt, then id, then path (by bytes). */
+  /**
+   * Timers with `fireAt <= now` of the whole prefix, ordered by fireAt, then id, then path (by bytes). One that another
+   * program has stored under what is no path is reported through `onWarning`.
+   */
   dueTimers(now: number, page?: TimerPage): Promise<DueTimer[]>
 
   /** Removes the timer only if it still holds exactly this `fireAt`. */

@@ -1,9 +1,18 @@
-import { isStatus } from './arguments.js'
+import { isKey, isStatus } from './arguments.js'
 import type { DefinitionRow, OutboxRow, SpawnRow, SummaryRow, TraceRow } from './backend.js'
 import { decodeEvent, decodeExecution, decodeJson, decodeObject } from './decode.js'
+import { quote } from './describe.js'
 import { CorruptRecord } from './errors.js'
 import type { ReadOptions } from './numbers.js'
-import type { DefinitionRecord, ExecutionSummary, JsonValue, OutboxEntry, SpawnEntry, TraceStep } from './records.js'
+import type {
+  DefinitionRecord,
+  DueTimer,
+  ExecutionSummary,
+  JsonValue,
+  OutboxEntry,
+  SpawnEntry,
+  TraceStep,
+} from './records.js'
 
 /** The rows that can be read; the others are reported and stay where they are, so that one never stops a queue. */
 function readable<Row, Record>(rows: readonly Row[], read: (row: Row) => Record, options: ReadOptions): Record[] {
@@ -36,6 +45,21 @@ export const toSpawns = (rows: readonly SpawnRow[], options: ReadOptions): Spawn
       rootPath,
       context: decodeObject(context, `spawn ${seq}`, options),
     }),
+    options,
+  )
+
+/** Those that the other methods for timers take; whatever else another writer has stored is left to him. */
+export const toTimers = (rows: readonly DueTimer[], options: ReadOptions): DueTimer[] =>
+  readable(
+    rows,
+    (timer) => {
+      const { executionId, path, fireAt } = timer
+      if (isKey(executionId) && isKey(path) && Number.isFinite(fireAt)) return timer
+      throw new CorruptRecord(
+        `timer ${quote(path)} of execution ${quote(executionId)}`,
+        'its id, path or time is none that a store takes',
+      )
+    },
     options,
   )
 

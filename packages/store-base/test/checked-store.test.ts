@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { asyncStore } from '../src/async-store.js'
 import { CheckedStore, type StoreOptions, SyncCheckedStore } from '../src/checked-store.js'
 import { InvalidArgument, NotSerializable, StoreConflict, StoreError, StoreUnavailable } from '../src/errors.js'
+import { timers } from '../src/iterate.js'
 import type { ExecutionStore } from '../src/protocol.js'
 import { type Execution, newEvent, newExecution } from '../src/records.js'
 import { MapBackend, remote, wrapped } from './map-backend.js'
@@ -206,6 +207,27 @@ describe.each(kinds)('a store on %s', (_, open) => {
     expect(warnings).toContain('spawn 1 cannot be read: its text is not a JSON object')
     await store.ackOutbox([0, 1])
     expect(backend.outbox).toHaveLength(4998)
+  })
+
+  test('never stops at timers that nobody could delete, and says which they are', async () => {
+    const warnings: string[] = []
+    const { backend, store } = opened({ onWarning: (message) => warnings.push(message) })
+    const strange = ['', 'x'.repeat(1025), '\ud800', 'a\0b']
+    backend.timers = Array.from({ length: 1000 }, (_, n) => ({
+      executionId: 'e',
+      path: n % 100 === 99 ? `p${n}` : (strange[n % strange.length] ?? ''),
+      fireAt: n,
+    }))
+    const fired: number[] = []
+    for await (const { executionId, path, fireAt } of timers(store, 1000, 2)) {
+      await store.deleteTimer(executionId, path, fireAt)
+      fired.push(fireAt)
+    }
+    expect(fired).toEqual([99, 199, 299, 399, 499, 599, 699, 799, 899, 999])
+    expect(await store.dueTimers(1000)).toEqual([])
+    expect(warnings).toContain(
+      'timer "" of execution "e" cannot be read: its id, path or time is none that a store takes',
+    )
   })
 
   test('warns of a rounded number and refuses to write it, unless it was opened for that', async () => {
