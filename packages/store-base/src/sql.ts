@@ -1,4 +1,4 @@
-export { type SqlExecutor, type SqlResult, wasNotSent } from './sql/executor.js'
+export { mayPass, type SqlExecutor, type SqlResult, wasNotSent } from './sql/executor.js'
 export { listingSql, type Sql, scanningListingSql } from './sql/listing.js'
 export { claimFile } from './sql/open-files.js'
 export { RemoteSqliteBackend, type RemoteSqliteOptions } from './sql/remote-backend.js'

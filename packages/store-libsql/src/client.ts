@@ -1,6 +1,7 @@
 import { InvalidArgument, type StoreCapabilities, StoreUnavailable } from '@harel/store-base'
 import { claimFile } from '@harel/store-base/sql'
 import { type Client, type Config, createClient } from '@libsql/client'
+import { toStoreError } from './executor.js'
 
 /** A client and what a store has to know about it. */
 export interface Connection {
@@ -119,7 +120,9 @@ function open(config: Config): Client {
   } catch (error) {
     const { code } = error as { code?: unknown }
     if (typeof code !== 'string' || code.startsWith('URL_')) throw invalidConfig()
-    throw new StoreUnavailable(`libSQL failed with ${code}`, error)
+    if (code !== '') throw toStoreError(error, false)
+    const reason = 'libSQL cannot open the file: its folder must be there, and this process must have rights to both'
+    throw new StoreUnavailable(reason, error, { retryable: false })
   }
 }
 

@@ -6,7 +6,7 @@ import {
   StoreError,
   StoreUnavailable,
 } from '@harel/store-base'
-import { type Sql, type SqlExecutor, type SqlResult, wasNotSent } from '@harel/store-base/sql'
+import { mayPass, type Sql, type SqlExecutor, type SqlResult, wasNotSent } from '@harel/store-base/sql'
 import type { Client, InStatement, ResultSet, Transaction } from '@libsql/client'
 import type { Connection } from './client.js'
 
@@ -14,6 +14,8 @@ import type { Connection } from './client.js'
 const BUSY = /^(SQLITE_BUSY|SQLITE_LOCKED|TRANSACTION_BUSY|TRANSACTION_ACTIVE)/
 /** Nothing of the transaction was written. After a failure of the disk, what is read now does not tell either. */
 const REFUSED = /^(SQLITE_(?!IOERR)|SQL_|ARGS_|AUTH_|TRANSACTION_)/
+/** What is asked for again is refused again. */
+const WRONG = /^(SQL_|ARGS_|AUTH_|RESPONSE_TOO_LARGE)/
 /** sqld sends 10 MB at once. */
 const TOO_LARGE = 'RESPONSE_TOO_LARGE'
 /** How often a read is sent when no answer comes: a connection that was idle may have been cut long ago. */
@@ -25,10 +27,18 @@ const LARGEST_MESSAGE = 16_000_000
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 
-/** Whether a server refused the request itself, by a status of HTTP's. */
-function wasRefused(error: Error): boolean {
-  const { status } = (error.cause ?? {}) as { status?: unknown }
-  return typeof status === 'number' && status >= 400 && status < 500
+/** The status of HTTP with which a server answered a request as a whole. */
+const statusOf = ({ cause }: Error): string => String((cause as { status?: unknown } | undefined)?.status)
+
+/** Whether a server refused the request itself. */
+const wasRefused = (error: Error): boolean => /^4\d\d$/.test(statusOf(error))
+
+/** Whether the same request may succeed later, if nobody does anything about it. */
+function isRetryable(error: Error): boolean {
+  const code = codeOf(error)
+  if (code.startsWith('SQLITE_')) return mayPass(code)
+  // 408 and 429 say that it came at a bad time.
+  return !WRONG.test(code) && !/^4(?!08|29)\d\d$/.test(statusOf(error))
 }
 
 /** What a driver's error is to a caller. */
@@ -42,7 +52,8 @@ export function toStoreError(error: unknown, writes: boolean): unknown {
     const untold = code.startsWith('SQLITE_IOERR')
     return new OutcomeUnknown('libSQL has not told whether it has committed', error, { untold })
   }
-  return new StoreUnavailable(`libSQL failed${code === '' ? '' : ` with ${code}`}`, error)
+  const reason = `libSQL failed${code === '' ? '' : ` with ${code}`}`
+  return new StoreUnavailable(reason, error, { retryable: isRetryable(error) })
 }
 
 function reasonOf(error: unknown): ReturnType<SqlExecutor['reasonOf']> {

@@ -1,7 +1,8 @@
+import { dirname } from 'node:path'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { InvalidArgument, LibsqlStore, StoreClosed, StoreConflict, StoreUnavailable } from '@harel/store-libsql'
 import { describe, expect, test } from 'vitest'
-import { clientOf, everything, execution, freshFile, open, rows } from './helpers.js'
+import { clientOf, everything, execution, freshFile, open, pathOf, rows } from './helpers.js'
 
 describe('on a file', () => {
   test('there is a write-ahead log, and every connection waits for the disk', async () => {
@@ -172,6 +173,29 @@ describe('in memory', () => {
     expect((await client.execute('SELECT * FROM mine')).rows).toEqual([])
     expect((await new LibsqlStore(client).load('a'))?.version).toBe(1)
   })
+})
+
+test('a file that cannot be opened or written is told, and that trying again does not help', async () => {
+  const refused = { code: 'STORE_UNAVAILABLE', retryable: false }
+  const url = freshFile()
+  for (const none of [`${url}/missing/harel.db`, `file:${dirname(pathOf(url))}`]) {
+    await expect(LibsqlStore.connect({ url: none })).rejects.toMatchObject({
+      ...refused,
+      message: expect.stringContaining('folder'),
+    })
+  }
+  await expect(LibsqlStore.connect({ url: `file:${import.meta.filename}` })).rejects.toMatchObject({
+    ...refused,
+    cause: { code: 'SQLITE_NOTADB' },
+  })
+  const client = clientOf({ url: ':memory:' })
+  const store = new LibsqlStore(client)
+  await store.commit(execution('a'))
+  await client.execute('PRAGMA query_only = ON')
+  const held = execution('b')
+  await expect(store.commit(held)).rejects.toMatchObject({ ...refused, cause: { code: 'SQLITE_READONLY' } })
+  expect(held.version).toBe(0)
+  expect((await store.load('a'))?.version).toBe(1)
 })
 
 describe("a caller's client", () => {

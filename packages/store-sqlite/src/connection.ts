@@ -6,7 +6,7 @@ import {
   StoreError,
   StoreUnavailable,
 } from '@harel/store-base'
-import { claimFile, type Sql } from '@harel/store-base/sql'
+import { claimFile, mayPass, type Sql } from '@harel/store-base/sql'
 import type { Database, RunResult, Statement } from 'better-sqlite3'
 
 /** What claims of files are known by. */
@@ -17,6 +17,9 @@ const codeOf = (error: unknown): string =>
 
 const isLocked = (error: unknown): boolean => /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))
 
+/** Whether the caller reads from his connection at this moment. */
+const isBusy = ({ message }: Error): boolean => message === 'This database connection is busy executing a query'
+
 /** What a driver's error is to a caller. */
 export function toStoreError(error: unknown): unknown {
   if (error instanceof StoreError || !(error instanceof Error)) return error
@@ -26,7 +29,8 @@ export function toStoreError(error: unknown): unknown {
   const code = codeOf(error)
   if (code === '' && !/database|connection/i.test(error.message)) return error
   // Behind a code stands what a trigger says, and more; without one, a fixed text of better-sqlite3's.
-  return new StoreUnavailable(code === '' ? `SQLite failed: ${error.message}` : `SQLite failed with ${code}`, error)
+  const reason = code === '' ? `SQLite failed: ${error.message}` : `SQLite failed with ${code}`
+  return new StoreUnavailable(reason, error, { retryable: mayPass(code) || isBusy(error) })
 }
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4))

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { inspect } from 'node:util'
 import {
   type CommitChanges,
@@ -6,7 +7,6 @@ import {
   InvalidPrefix,
   OutcomeUnknown,
   StoreClosed,
-  StoreUnavailable,
   type SyncExecutionStore,
 } from '@harel/store-base'
 import { AsyncSqliteStore, type SqliteOptions, SqliteStore } from '@harel/store-sqlite'
@@ -176,9 +176,21 @@ describe("a caller's connection", () => {
     const store = new SqliteStore(db)
     expect(store.load('a')?.version).toBe(1)
     expect(store.listExecutions({ status: 'PENDING' }).items).toHaveLength(1)
-    expect(() => store.save(held)).toThrow(StoreUnavailable)
+    const refused = { code: 'STORE_UNAVAILABLE', retryable: false }
+    expect(() => store.save(held)).toThrow(expect.objectContaining(refused))
     expect(held.version).toBe(1)
     db.close()
+  })
+
+  test('that is being read from takes no commit, which may be tried again', () => {
+    const db = connect(freshFile())
+    const store = new SqliteStore(db)
+    const held = execution('a')
+    for (const _row of db.prepare('SELECT 1 UNION SELECT 2').iterate()) {
+      expect(() => store.save(held)).toThrow(expect.objectContaining({ code: 'STORE_UNAVAILABLE', retryable: true }))
+    }
+    store.save(held)
+    expect(held.version).toBe(1)
   })
 
   test('that is no connection is refused', () => {
@@ -223,12 +235,14 @@ describe.each(twins)('$name', ({ open }) => {
     expect(existsSync(path)).toBe(false)
   })
 
-  test('says so when the file cannot be opened', async () => {
-    await expect(open(`${freshFile()}/missing/harel.db`)).rejects.toThrow(StoreUnavailable)
-    await expect(open(import.meta.filename)).rejects.toMatchObject({
-      code: 'STORE_UNAVAILABLE',
-      cause: { code: 'SQLITE_NOTADB' },
+  test('says so when the file cannot be opened, and that trying again does not help', async () => {
+    const refused = { code: 'STORE_UNAVAILABLE', retryable: false }
+    await expect(open(`${freshFile()}/missing/harel.db`)).rejects.toMatchObject({
+      ...refused,
+      message: expect.stringContaining('the directory does not exist'),
     })
+    await expect(open(dirname(freshFile()))).rejects.toMatchObject({ ...refused, cause: { code: 'SQLITE_CANTOPEN' } })
+    await expect(open(import.meta.filename)).rejects.toMatchObject({ ...refused, cause: { code: 'SQLITE_NOTADB' } })
   })
 })
 

@@ -42,7 +42,7 @@ describe('the thread of an AsyncSqliteStore', () => {
     connect(path).exec('CREATE VIEW harel_outbox AS SELECT 1 AS seq')
     const refused = await store.ackOutbox(1).catch((error) => error)
     expect(refused).toBeInstanceOf(StoreUnavailable)
-    expect(refused).toMatchObject({ retryable: true, cause: { name: 'SqliteError', code: 'SQLITE_ERROR' } })
+    expect(refused).toMatchObject({ retryable: false, cause: { name: 'SqliteError', code: 'SQLITE_ERROR' } })
   })
 
   test('reports warnings to the caller', async () => {

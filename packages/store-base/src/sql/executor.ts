@@ -43,3 +43,7 @@ export function wasNotSent(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.every(wasNotSent)
   return wasNotSent(error.cause)
 }
+
+/** Whether an error of SQLite may pass by itself: a lock, a full or failing disk, a lack of memory, an interruption. */
+export const mayPass = (code: string): boolean =>
+  /^SQLITE_(BUSY|LOCKED|FULL|IOERR|NOMEM|INTERRUPT|PROTOCOL|SCHEMA)/.test(code)
