@@ -68,8 +68,10 @@ export async function canonical(
 ): Promise<JsonObject> {
   const mine = (id: string) => id.startsWith(ns)
   const number = (entry: { seq: number }, index: number) => (options.ranks === true ? index + 1 : entry.seq)
-  const list = async (query: ListQuery = {}) =>
-    (await collect(executions(store, { ...query, limit: 7 }))).filter(({ id }) => mine(id))
+  const list = async (query: ListQuery = {}) => {
+    const listed = (await collect(executions(store, { ...query, limit: 7 }))).filter(({ id }) => mine(id))
+    return store.capabilities.ordered ? listed : listed.sort((a, b) => compareBytes(a.id, b.id))
+  }
   const idsOf = async (query: ListQuery) => (await list(query)).map(({ id }) => id)
 
   const all = await list()

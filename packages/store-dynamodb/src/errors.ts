@@ -1,56 +1,85 @@
 import {
   type CancellationReason,
-  DynamoDBServiceException,
   ResourceNotFoundException,
   TransactionCanceledException,
 } from '@aws-sdk/client-dynamodb'
-import { OutcomeUnknown, SchemaMissing, StoreError, StoreUnavailable } from '@harel/store-base'
+import { SchemaMissing, StoreError, StoreUnavailable } from '@harel/store-base'
 
-/** Tries of what other transactions or a throttled table have kept from being done. */
-const TRIES = 10
+/** Refused for the sake of others, or for now. Source: "Error handling with DynamoDB" and TransactWriteItems in its documentation. */
+const PASSING = new Set([
+  'LimitExceededException',
+  'ProvisionedThroughputExceeded',
+  'ProvisionedThroughputExceededException',
+  'RequestLimitExceeded',
+  'ThrottlingError',
+  'ThrottlingException',
+  'TransactionConflict',
+  'TransactionConflictException',
+  'TransactionInProgressException',
+])
 
-/** Refused for the sake of others, or for now: nothing was written. */
-const PASSING =
-  /^(TransactionConflict|TransactionConflictException|TransactionInProgressException|ThrottlingError|ThrottlingException|ProvisionedThroughputExceeded|ProvisionedThroughputExceededException|RequestLimitExceeded|InternalServerError)$/
+/** What the names of errors mean to somebody who has to put it right. */
+const REASONS: Readonly<Record<string, string>> = {
+  AccessDeniedException: 'the credentials lack a right; the README lists those that are needed',
+  CredentialsProviderError: 'there are no credentials',
+  ExpiredTokenException: 'the credentials have expired',
+  TransactionCanceledException: 'other transactions or throttling were in the way all the time',
+  UnrecognizedClientException: 'it does not know the credentials',
+}
+
+/** What the driver's errors have in common; which of it there is depends on where they come from. */
+interface DriverError extends Error {
+  /** On answers of the service: whose fault it is. */
+  readonly $fault?: 'client' | 'server'
+  readonly $metadata?: { readonly httpStatusCode?: number }
+  /** Of Node.js. */
+  readonly code?: string
+}
 
 export const reasonsOf = (error: unknown): CancellationReason[] =>
   error instanceof TransactionCanceledException ? (error.CancellationReasons ?? []) : []
 
-/** A condition that did not hold is never a passing one: it comes first. */
-function isPassing(error: unknown): boolean {
-  const codes = reasonsOf(error).map(({ Code = 'None' }) => Code)
-  if (codes.length > 0) {
-    return !codes.includes('ConditionalCheckFailed') && codes.some((code) => PASSING.test(code))
-  }
-  return error instanceof DynamoDBServiceException && PASSING.test(error.name)
+/** Whether a condition of a write did not hold, which no repetition changes. */
+export const isUnmet = (error: unknown): boolean =>
+  error instanceof Error &&
+  (error.name === 'ConditionalCheckFailedException' ||
+    reasonsOf(error).some(({ Code }) => Code === 'ConditionalCheckFailed'))
+
+/** Nobody was reached, so nothing was sent. */
+const UNREACHED = /^(ECONNREFUSED|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENOTFOUND)$/
+
+/**
+ * Whether the request was sent and nobody knows what became of it: there was no answer, or half of one, or one that tells
+ * nothing. An answer with a status of 500 does not: "the operation may have succeeded or failed" ("Error handling with
+ * DynamoDB").
+ */
+export function isLost(error: unknown): boolean {
+  const { name, $fault, $metadata, code = '' } = error as DriverError
+  if (name === 'TransactionInProgressException') return true
+  if ($fault === 'client' || UNREACHED.test(code)) return false
+  return $metadata?.httpStatusCode !== undefined || name === 'TimeoutError' || /^(E(?!RR_)|HPE_)/.test(code)
 }
 
-/** What a driver's error is to a caller. An answer of the service's says that nothing was written. */
-export function toStoreError(error: unknown, writes: boolean): unknown {
+/** Whether the same request may be answered otherwise a moment later. */
+export function isPassing(error: unknown): boolean {
+  const { name, code = '' } = error as DriverError
+  if (isUnmet(error)) return false
+  if (reasonsOf(error).some(({ Code = '' }) => PASSING.has(Code))) return true
+  return PASSING.has(name) || isLost(error) || UNREACHED.test(code)
+}
+
+/** What an error of the driver is to a caller: nothing was written. */
+export function toStoreError(error: unknown): unknown {
   if (error instanceof StoreError || !(error instanceof Error)) return error
   if (error instanceof ResourceNotFoundException) return new SchemaMissing(['a table of the store'])
-  const answered = error instanceof DynamoDBServiceException && error.$fault === 'client'
-  if (
-    writes &&
-    !answered &&
-    !/ECONNREFUSED|ENOTFOUND|CredentialsProviderError/.test(`${codeOf(error)} ${error.name}`)
-  ) {
-    return new OutcomeUnknown('the connection to DynamoDB broke before the reply', error)
-  }
-  return new StoreUnavailable(`DynamoDB failed with ${error.name}`, error)
-}
-
-const codeOf = (error: Error): string => ('code' in error ? String(error.code) : '')
-
-/** Tries again, after a random time that grows, what was refused for now. */
-export async function patiently<T>(attempt: () => Promise<T>, writes: boolean): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await attempt()
-    } catch (error) {
-      if (!isPassing(error) || tries === TRIES)
-        throw reasonsOf(error).length > 0 && !isPassing(error) ? error : toStoreError(error, writes)
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** tries * 5, 1000)))
-    }
-  }
+  const { name, $fault } = error as DriverError
+  const codes = [...new Set(reasonsOf(error).map(({ Code }) => Code))].filter((code) => code !== 'None')
+  const refusal = codes.length === 0 ? name : `${name} (${codes.join(', ')})`
+  const reason = name in REASONS ? `: ${REASONS[name]}` : ''
+  return new StoreUnavailable(
+    $fault === 'client' || name in REASONS
+      ? `DynamoDB refused with ${refusal}${reason}`
+      : 'the connection to DynamoDB was lost or could not be made',
+    error,
+  )
 }

@@ -1,4 +1,3 @@
-import { type DynamoDBClient, QueryCommand, ScanCommand } from '@aws-sdk/client-dynamodb'
 import {
   type CheckedListQuery,
   compareBytes,
@@ -10,70 +9,55 @@ import {
   type SummaryRows,
   summaryOfPayload,
 } from '@harel/store-base'
-import { patiently } from './errors.js'
-import { BY_STATUS } from './tables.js'
-import { type Item, number, numberOrNull, S, text, textOrNull } from './values.js'
+import type { Connection } from './client.js'
+import { BY_STATUS, SUMMARY } from './tables.js'
+import { type Item, number, S, text, textOrNull, toDoubleOrNull } from './values.js'
 
-type Page = (from: Item | undefined) => Promise<{ Items?: Item[] | undefined; LastEvaluatedKey?: Item | undefined }>
-type Load = (id: string) => Promise<string | undefined>
+/** The version of an execution that is being purged: no commit expects it. */
+export const PURGED = -1
 
-const ATTRIBUTES = [
-  'id',
-  'definition_id',
-  'version',
-  'summary_version',
-  'status',
-  'outcome',
-  'active_path',
-  'parent_id',
-  'finished_at',
-]
+const shown = ['id', ...SUMMARY].map((name, index) => [`#p${index}`, name] as const)
 const PROJECTION = {
-  ProjectionExpression: ATTRIBUTES.map((_, index) => `#p${index}`).join(', '),
-  ExpressionAttributeNames: Object.fromEntries(ATTRIBUTES.map((name, index) => [`#p${index}`, name])),
+  ProjectionExpression: shown.map(([placeholder]) => placeholder).join(', '),
+  ExpressionAttributeNames: Object.fromEntries(shown),
+}
+/** So many executions are looked at at once where most of them may not be wanted. */
+const PART = 1000
+
+/** A page of summaries in the order of a scan, which goes on behind any key. */
+export async function scanExecutions(
+  connection: Connection,
+  TableName: string,
+  query: CheckedListQuery,
+): Promise<SummaryRows> {
+  const { position, limit, statuses, definitionId, rootsOnly } = query
+  const isFiltered = statuses !== undefined || definitionId !== undefined || rootsOnly
+  const start = position === null ? undefined : { id: S(position) }
+  const pages = connection.scan({ TableName, Limit: isFiltered ? PART : limit + 1, ...PROJECTION }, start)
+  return listingPage(await collect(connection, TableName, pages, query), limit)
 }
 
 /**
- * A page of summaries: with the index, in order of ids out of its ranges, one for each status; without, in the order of a
- * scan, which goes on behind any key.
+ * A page of summaries in the order of their ids, by the index of statuses, which follows the table with a delay. Where
+ * there are more statuses than one, their ranges are read side by side.
  */
-export async function list(
-  client: DynamoDBClient,
+export async function queryExecutions(
+  connection: Connection,
   TableName: string,
   query: CheckedListQuery,
-  gsi: boolean,
-  load: Load,
 ): Promise<SummaryRows> {
-  const { position, limit } = query
-  if (!gsi) {
-    const page: Page = (from) => {
-      const start = from ?? (position === null ? undefined : { id: S(position) })
-      const command = new ScanCommand({
-        TableName,
-        ConsistentRead: true,
-        ExclusiveStartKey: start,
-        Limit: 1000,
-        ...PROJECTION,
-      })
-      return patiently(() => client.send(command), false)
-    }
-    return listingPage(await collect(page, query, load), limit)
-  }
-  const ranges = (query.statuses ?? STATUSES).map((status) => {
-    const page: Page = (from) => {
-      const command = new QueryCommand({
-        TableName,
-        IndexName: BY_STATUS,
-        KeyConditionExpression: position === null ? '#status = :status' : '#status = :status AND id > :position',
-        ExpressionAttributeValues: { ':status': S(status), ...(position !== null && { ':position': S(position) }) },
-        ExclusiveStartKey: from,
-        Limit: limit + 1,
-        ProjectionExpression: PROJECTION.ProjectionExpression,
-        ExpressionAttributeNames: { ...PROJECTION.ExpressionAttributeNames, '#status': 'status' },
-      })
-      return patiently(() => client.send(command), false)
-    }
-    return collect(page, query, load)
+  const { position, limit, statuses = STATUSES } = query
+  const ranges = statuses.map((status) => {
+    const pages = connection.query({
+      TableName,
+      IndexName: BY_STATUS,
+      KeyConditionExpression: `#status = :status${position === null ? '' : ' AND id > :position'}`,
+      ExpressionAttributeValues: { ':status': S(status), ...(position !== null && { ':position': S(position) }) },
+      Limit: limit + 1,
+      ProjectionExpression: PROJECTION.ProjectionExpression,
+      ExpressionAttributeNames: { ...PROJECTION.ExpressionAttributeNames, '#status': 'status' },
+    })
+    return collect(connection, TableName, pages, query)
   })
   const rows = (await Promise.all(ranges)).flat()
   return listingPage(
@@ -82,38 +66,46 @@ export async function list(
   )
 }
 
-/** Up to `limit + 1` rows that pass the filters; an empty page with a key to go on from is not the end. */
-async function collect(page: Page, query: CheckedListQuery, load: Load): Promise<SummaryRow[]> {
+/** Up to `limit + 1` rows that pass the filters. */
+async function collect(
+  connection: Connection,
+  TableName: string,
+  pages: AsyncIterable<{ items: Item[] }>,
+  query: CheckedListQuery,
+): Promise<SummaryRow[]> {
   const rows: SummaryRow[] = []
-  let from: Item | undefined
-  do {
-    const { Items = [], LastEvaluatedKey } = await page(from)
-    for (const item of Items) {
-      const row = await toRow(item, load)
-      if (row !== undefined && (row.status === null || matches(row as ExecutionSummary, query))) rows.push(row)
-      if (rows.length > query.limit) return rows
+  for await (const { items } of pages) {
+    for (const row of await toRows(connection, TableName, items)) {
+      // One whose status cannot be told is passed on, to be reported.
+      if (row.status === null || matches(row as ExecutionSummary, query)) rows.push(row)
     }
-    from = LastEvaluatedKey
-  } while (from !== undefined)
+    if (rows.length > query.limit) break
+  }
   return rows
 }
 
-/** The summary of an item; where another writer has dropped it, that of the payload. */
-async function toRow(item: Item, load: Load): Promise<SummaryRow | undefined> {
-  const id = text(item.id)
-  const version = number(item.version)
-  if (numberOrNull(item.summary_version) === version) {
-    return {
-      id,
-      definitionId: text(item.definition_id),
-      version,
-      status: textOrNull(item.status),
-      outcome: textOrNull(item.outcome),
-      activePath: textOrNull(item.active_path),
-      parentId: textOrNull(item.parent_id),
-      finishedAt: numberOrNull(item.finished_at),
-    }
-  }
-  const data = await load(id)
-  return data === undefined ? undefined : summaryOfPayload(id, data)
+/** The summaries of items, in their order; where another writer has dropped one, that of the payload. */
+async function toRows(connection: Connection, TableName: string, items: readonly Item[]): Promise<SummaryRow[]> {
+  const isForeign = ({ version, summary_version }: Item) => version?.N !== summary_version?.N
+  const keys = items.filter(isForeign).map(({ id = S('') }) => ({ id }))
+  const payloads = new Map((await connection.getAll(TableName, keys)).map((item) => [text(item.id), text(item.data)]))
+  return items
+    .filter(({ version }) => number(version) !== PURGED)
+    .flatMap((item) => {
+      if (!isForeign(item)) return [toRow(item)]
+      const id = text(item.id)
+      const payload = payloads.get(id)
+      return payload === undefined ? [] : [summaryOfPayload(id, payload)]
+    })
 }
+
+const toRow = (item: Item): SummaryRow => ({
+  id: text(item.id),
+  definitionId: text(item.definition_id),
+  version: number(item.version),
+  status: textOrNull(item.status),
+  outcome: textOrNull(item.outcome),
+  activePath: textOrNull(item.active_path),
+  parentId: textOrNull(item.parent_id),
+  finishedAt: toDoubleOrNull(item.finished_at),
+})
