@@ -1,3 +1,3 @@
 import { library } from '@harel-tooling/build'
 
-export default library()
+export default library({ entry: { index: 'src/index.ts', faults: 'src/faults/index.ts' } })

@@ -1,0 +1,74 @@
+import { AssertionError } from 'node:assert'
+import type { TestRunner } from '../describe-store.js'
+import { type Scenario, scenarios } from './scenarios.js'
+import type { Outcome, UnderFaults } from './site.js'
+
+export interface SurvivalOptions {
+  /** What happens when. Default: another one each time; a failure names it, and `HAREL_TEST_SEED` goes before it. */
+  seed?: number
+  /** 1 is the whole length: 200 cuts in 5,000 commits, 2,000 commits in the storm. Default: 0.1. */
+  scale?: number
+}
+
+/** What became of one scenario. */
+export interface Survival {
+  title: string
+  seed: number
+  /** Absent where `skipped` says why it was not played. */
+  outcome?: Outcome
+  skipped?: string
+}
+
+const newSeed = (): number => Number(process.env.HAREL_TEST_SEED ?? Math.trunc(Math.random() * 2 ** 31))
+
+/**
+ * Plays every scenario that says something about this store, one after the other.
+ *
+ * @throws AssertionError when anything was lost or doubled; it says what, and the seed
+ */
+export async function assertSurvives(under: UnderFaults, options: SurvivalOptions = {}): Promise<Survival[]> {
+  const survivals: Survival[] = []
+  for (const scenario of scenarios) survivals.push(await play(scenario, under, options))
+  return survivals
+}
+
+/** Registers every scenario as a test of any runner; what says nothing about this store is skipped with the reason. */
+export function describeSurvival(
+  runner: TestRunner,
+  name: string,
+  under: UnderFaults,
+  options: SurvivalOptions = {},
+): void {
+  runner.describe(name, () => {
+    for (const scenario of scenarios) {
+      const reason = scenario.reasonToSkip(under)
+      const test = reason === undefined ? runner.test : (runner.test.skip ?? runner.test)
+      const title = reason === undefined ? scenario.title : `${scenario.title} [skipped: ${reason}]`
+      test(title, async () => void (await play(scenario, under, options)))
+    }
+  })
+}
+
+/** One scenario; throws as `assertSurvives` does. */
+async function play(scenario: Scenario, under: UnderFaults, options: SurvivalOptions): Promise<Survival> {
+  const { seed = newSeed(), scale = 0.1 } = options
+  const { title } = scenario
+  const skipped = scenario.reasonToSkip(under)
+  if (skipped !== undefined) return { title, seed, skipped }
+  const outcome = await scenario.run({ under, seed, scale })
+  const { lost, doubled, breaches } = outcome
+  if (lost.length + doubled.length + breaches.length === 0) return { title, seed, outcome }
+  throw new AssertionError({
+    message: `${title} (seed ${seed}): ${[
+      ...first('lost', lost),
+      ...first('not to be there', doubled),
+      ...first('wrong', breaches),
+    ].join('; ')}`,
+    actual: { lost, doubled, breaches },
+    expected: { lost: [], doubled: [], breaches: [] },
+  })
+}
+
+/** How many there are, and the first of them. */
+const first = (what: string, items: readonly string[]): string[] =>
+  items.length === 0 ? [] : [`${items.length} ${what}: ${items.slice(0, 3).join(', ')}${items.length > 3 ? ', …' : ''}`]

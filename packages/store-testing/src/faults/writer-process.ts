@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { asyncStore } from '@harel/store-base'
+import { type AnyStore, isSynchronous, type OpenOptions } from '../contract.js'
+import type { Note } from './ledger.js'
+import { type StreamOptions, writeStream } from './stream.js'
+
+/** How a store is opened under faults, at the address of its server, of a proxy in front of it, or of its file. */
+export type OpenForFaults = (options: OpenOptions & { address?: string }) => AnyStore | Promise<AnyStore>
+
+/** What a process that writes is told, as the argument behind its program. */
+interface Orders extends StreamOptions {
+  open: OpenOptions & { address?: string }
+}
+
+/**
+ * The whole program of a process that `assertSurvives` starts and kills: opens the store, writes, and says on its
+ * standard output what it was told.
+ */
+export async function runWriter(open: OpenForFaults): Promise<void> {
+  const orders: Orders = JSON.parse(process.argv[2] ?? '{}')
+  const opened = await open(orders.open)
+  await using store = isSynchronous(opened) ? asyncStore(opened) : opened
+  // Synchronously: a note is out before the next step is begun.
+  await writeStream(store, (note) => writeSync(1, `${JSON.stringify(note)}\n`), orders)
+}
+
+/** A process that writes until it is done or killed. */
+export class WriterProcess {
+  readonly #process: ChildProcess
+  readonly #ended: Promise<unknown>
+
+  constructor(program: string | URL, orders: Orders, record: (note: Note) => void) {
+    const path = typeof program === 'string' ? program : fileURLToPath(program)
+    this.#process = spawn(process.execPath, [path, JSON.stringify(orders)], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const { stdout } = this.#process
+    if (stdout === null) throw new Error('the writer has no standard output')
+    const lines = createInterface(stdout).on('line', (line) => {
+      // The last line of a killed process may be cut short.
+      const note = parsed(line)
+      if (note !== undefined) record(note)
+    })
+    this.#ended = Promise.all([once(this.#process, 'close'), once(lines, 'close')])
+  }
+
+  /** Ends it with SIGKILL; resolves when it is gone and all that it said is recorded. */
+  async kill(): Promise<void> {
+    this.#process.kill('SIGKILL')
+    await this.#ended
+  }
+
+  /** Resolves when it has ended; with false when it was killed. Rejects when it has failed. */
+  async end(): Promise<boolean> {
+    await this.#ended
+    const { exitCode, signalCode } = this.#process
+    if (signalCode === 'SIGKILL') return false
+    if (exitCode !== 0) throw new Error(`a writer has ended with ${exitCode ?? signalCode}`)
+    return true
+  }
+}
+
+function parsed(line: string): Note | undefined {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,207 @@
+import type { Verdict } from '@harel/store-base'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { assertSurvives, scenarios, type UnderFaults } from '../../src/faults/index.js'
+import { capabilities, type MemoryBackend } from '../memory-database.js'
+import { override, replace } from '../mutants/mutant.js'
+import { MemoryServer, openRemote, type SendCommit } from './memory-server.js'
+
+async function serve(breakBackend?: (backend: MemoryBackend) => void) {
+  const server = await MemoryServer.start(breakBackend)
+  onTestFinished(() => server.kill())
+  const under: UnderFaults = {
+    capabilities,
+    open: ({ address = '', ...options }) => openRemote(address, options),
+    address: () => server.url,
+    speaks: 'tcp',
+    server,
+    program: new URL('../programs/faults-writer.ts', import.meta.url),
+  }
+  return { server, under }
+}
+
+/** Plays the scenario that has this in its title. */
+async function play(title: string, under: UnderFaults) {
+  const scenario = scenarios.find((candidate) => candidate.title.includes(title))
+  if (scenario === undefined) throw new Error(`no scenario has '${title}' in its title`)
+  const { lost, doubled, breaches, ...figures } = await scenario.run({ under, seed: 7, scale: 0.02 })
+  return { found: { lost, doubled, breaches }, lost: lost.join('; '), doubled: doubled.join('; '), figures }
+}
+
+/** A driver that makes something of its own of a commit. */
+const driver = (sendCommit: SendCommit): Pick<UnderFaults, 'open'> => ({
+  open: ({ address = '', ...options }) => openRemote(address, options, sendCommit),
+})
+
+const takesLossForSuccess = driver((send, { emits }) =>
+  send().catch(() => ({ applied: true, seqs: emits.map(() => 0) })),
+)
+
+test('a store that keeps its promises survives all there is', { timeout: 60_000 }, async () => {
+  const { under } = await serve()
+  const survivals = await assertSurvives(under, { seed: 7, scale: 0.02 })
+  expect(survivals.map(({ title }) => title)).toEqual(scenarios.map(({ title }) => title))
+  for (const { title, outcome } of survivals) {
+    expect(outcome, title).toMatchObject({ lost: [], doubled: [], breaches: [] })
+    expect(outcome?.commits, title).toBeGreaterThan(1)
+    expect(outcome?.acknowledged, title).toBeGreaterThan(1)
+  }
+})
+
+test('what cannot be broken is not tried, and the reason is told', async () => {
+  const { under } = await serve()
+  const { open, address } = under
+  const bare = { capabilities: { shared: false }, open, ...(address !== undefined && { address }) }
+  const survivals = await assertSurvives(bare, { seed: 7, scale: 0.01 })
+  expect(survivals.filter(({ skipped }) => skipped === undefined)).toHaveLength(1)
+})
+
+test('a failure says what was lost, and the seed that finds it again', async () => {
+  const { under } = await serve((backend) => replace(backend, 'mark', () => () => {}))
+  const { capabilities, open, address = () => '' } = under
+  const survival = assertSurvives({ capabilities, open, address }, { seed: 7, scale: 0.02 })
+  await expect(survival).rejects.toThrow(/storm one execution .*seed 7.* lost: mark of faults-7-0\.0/)
+})
+
+describe('a lost reply that the driver', () => {
+  test('takes for a success is found', async () => {
+    const { under } = await serve()
+    expect((await play('loses its request', { ...under, ...takesLossForSuccess })).lost).toContain('acknowledged')
+  })
+
+  test('takes for a refusal is found', async () => {
+    const { under } = await serve()
+    const refusal = ({ expected }: { expected: number }): Verdict => ({ applied: false, found: expected + 1 })
+    const wrong = driver((send, commit) => send().catch(() => refusal({ ...commit, expected: commit.expected + 1 })))
+    expect((await play('loses its request', { ...under, ...wrong })).doubled).toContain('refused')
+  })
+})
+
+test('a success that a cut connection has prevented is found', async () => {
+  const { under } = await serve()
+  expect((await play('slow connections', { ...under, ...takesLossForSuccess })).lost).toContain('acknowledged')
+})
+
+test('a server that forgets what it has acknowledged is found', async () => {
+  const { server, under } = await serve()
+  server.forgetFromHere()
+  expect((await play('a server that is killed', under)).lost).toContain('acknowledged')
+})
+
+test('a process that acknowledges what it has not sent yet is found', async () => {
+  const { under } = await serve()
+  const program = new URL('../programs/hasty-writer.ts', import.meta.url)
+  expect((await play('processes that are killed', { ...under, program })).lost).toContain('acknowledged')
+})
+
+test('two winners of one version are found', async () => {
+  const { under } = await serve((backend) =>
+    replace(backend, 'commit', (commit) => (given) => {
+      const found = backend.versionOf(given.id) ?? 0
+      return commit(given.expected === found - 1 ? { ...given, expected: found } : given)
+    }),
+  )
+  expect((await play('storm', under)).lost).toContain('acknowledged')
+})
+
+describe('a storm finds a store that', () => {
+  test.each<[what: string, missing: RegExp, breakBackend: (backend: MemoryBackend) => void]>([
+    ['forgets marks', /mark of/, (backend) => replace(backend, 'mark', () => () => {})],
+    ['forgets timers', /timer/, (backend) => replace(backend, 'arm', () => () => {})],
+    ['forgets trace steps', /step \d+ of/, (backend) => replace(backend, 'appendTrace', () => () => {})],
+    ['forgets events', /event .*own/, (backend) => replace(backend, 'queue', () => () => 0)],
+    [
+      'gives seqs in the wrong order',
+      /seqs 2,1 of/,
+      (backend) => replace(backend, 'writeCompanions', (write) => (commit) => write(commit).reverse()),
+    ],
+    [
+      'forgets spawns',
+      /child/,
+      (backend) => replace(backend, 'writeCompanions', (write) => (commit) => write({ ...commit, spawns: [] })),
+    ],
+  ])('%s', async (_what, missing, breakBackend) => {
+    const { under } = await serve(breakBackend)
+    expect((await play('storm', under)).lost).toMatch(missing)
+  })
+
+  test('queues an event twice', async () => {
+    const { under } = await serve((backend) =>
+      replace(backend, 'queue', (queue) => (target, event) => {
+        queue(target, event)
+        return queue(target, event)
+      }),
+    )
+    expect((await play('storm', under)).doubled).toContain('event')
+  })
+
+  test('keeps what goes with a refused commit', async () => {
+    const { under } = await serve((backend) =>
+      replace(backend, 'commit', (commit) => (given) => {
+        const verdict = commit(given)
+        if (!verdict.applied) backend.writeCompanions(given)
+        return verdict
+      }),
+    )
+    expect((await play('storm', under)).doubled).toMatch(/mark of .*child .*event/)
+  })
+
+  test('reports a version that nobody has stored', async () => {
+    const { under } = await serve((backend) =>
+      replace(backend, 'commit', (commit) => (given) => {
+        const verdict = commit(given)
+        return verdict.applied ? verdict : { applied: false, found: 1_000_000 }
+      }),
+    )
+    expect((await play('storm', under)).found.breaches[0]).toContain('version 1000000')
+  })
+
+  test('leaves its caller at a wrong version', async () => {
+    const { under } = await serve()
+    const open: UnderFaults['open'] = ({ address = '', ...options }) => {
+      const store = openRemote(address, options)
+      return override(store, {
+        async commit(execution, changes) {
+          const { version } = execution
+          return await store.commit(execution, changes).finally(() => {
+            execution.version = version + (execution.version === version ? 1 : 0)
+          })
+        },
+      })
+    }
+    const { found } = await play('storm', { ...under, open })
+    expect(found.breaches.join()).toMatch(/has succeeded and left.*has failed and left/)
+  })
+
+  test("lets a driver's error through", async () => {
+    const { under } = await serve()
+    const open: UnderFaults['open'] = ({ address = '', ...options }) =>
+      override(openRemote(address, options), { commit: () => Promise.reject(new Error('ECONNRESET')) })
+    await expect(play('storm', { ...under, open })).rejects.toThrow('ECONNRESET')
+  })
+})
+
+test.each(['marks', 'timers', 'traces'] as const)('a purge that leaves %s is found', async (table) => {
+  const { under } = await serve((backend) =>
+    replace(backend, 'purge', (purge) => (id, version) => {
+      const map = backend.tables[table] as Map<string, unknown>
+      const kept = map.get(id)
+      const isPurged = purge(id, version)
+      if (isPurged && kept !== undefined) map.set(id, kept)
+      return isPurged
+    }),
+  )
+  expect((await play('is purged and reborn', under)).doubled).not.toBe('')
+})
+
+test('a store that empties the tables when it opens is found', async () => {
+  const { server, under } = await serve()
+  const open: UnderFaults['open'] = (options) => {
+    server.empty()
+    return under.open(options)
+  }
+  const slowly: UnderFaults['open'] = async (options) => {
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 50))
+    return open(options)
+  }
+  expect((await play('open at once', { ...under, open: slowly })).lost).toContain('acknowledged')
+})
