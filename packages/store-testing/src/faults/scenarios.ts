@@ -15,6 +15,8 @@ export interface ScenarioRun {
 }
 
 export interface Scenario {
+  /** In a word or two, for tables and command lines. */
+  readonly name: string
   /** The guarantee, as a sentence. */
   readonly title: string
   /** Why it says nothing about a store. */
@@ -66,10 +68,12 @@ const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(reso
 
 /** A scenario on a site of its own. `play` returns the number of faults. */
 const scenario = (
+  name: string,
   title: string,
   reasonToSkip: Scenario['reasonToSkip'],
   play: (site: Site, run: ScenarioRun & { random: Random }) => Promise<number>,
 ): Scenario => ({
+  name,
   title,
   reasonToSkip,
   async run(run) {
@@ -81,6 +85,7 @@ const scenario = (
 /** In what order they are played. */
 export const scenarios: readonly Scenario[] = [
   scenario(
+    'lost-replies',
     'a commit that loses its request or its reply is applied once, or its outcome is unknown',
     needsServer,
     async (site, { under, seed, scale }) => {
@@ -102,6 +107,7 @@ export const scenarios: readonly Scenario[] = [
     },
   ),
   scenario(
+    'connections',
     'cut, held and slow connections lose and repeat nothing of a stream of commits',
     needsServer,
     async (site, { under, seed, scale, random }) => {
@@ -112,6 +118,7 @@ export const scenarios: readonly Scenario[] = [
     },
   ),
   scenario(
+    'killed-server',
     'a server that is killed loses and repeats nothing of a stream of commits',
     ({ server }) => (server === undefined ? 'it has no server that can be killed' : undefined),
     async (site, { under: { server }, seed, scale, random }) => {
@@ -125,6 +132,7 @@ export const scenarios: readonly Scenario[] = [
     },
   ),
   scenario(
+    'killed-writers',
     'processes that are killed while they write lose and repeat nothing',
     ({ program }) => (program === undefined ? 'there is no program that writes' : undefined),
     async (site, { under: { program = '', prefix = 'harel', address }, seed, scale, random }) => {
@@ -154,6 +162,7 @@ export const scenarios: readonly Scenario[] = [
     },
   ),
   scenario(
+    'storm',
     'of many writers who storm one execution each version has one',
     () => undefined,
     async (site, { seed, scale }) => {
@@ -163,6 +172,7 @@ export const scenarios: readonly Scenario[] = [
     },
   ),
   scenario(
+    'purges',
     'an id that is purged and reborn inherits nothing of its past lives',
     needsShared,
     async (site, { seed, scale, random }) => {
@@ -179,7 +189,7 @@ export const scenarios: readonly Scenario[] = [
       return site.disturb(stream, commits, [purge], size(400, scale), random)
     },
   ),
-  scenario('stores that open at once can all write', needsShared, async (site, { seed, scale }) => {
+  scenario('opening', 'stores that open at once can all write', needsShared, async (site, { seed, scale }) => {
     const commits = size(100, scale)
     await Promise.all(
       Array.from({ length: 10 }, async (_, n) => {

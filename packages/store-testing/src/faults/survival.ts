@@ -12,6 +12,7 @@ export interface SurvivalOptions {
 
 /** What became of one scenario. */
 export interface Survival {
+  name: string
   title: string
   seed: number
   /** Absent where `skipped` says why it was not played. */
@@ -52,12 +53,12 @@ export function describeSurvival(
 /** One scenario; throws as `assertSurvives` does. */
 async function play(scenario: Scenario, under: UnderFaults, options: SurvivalOptions): Promise<Survival> {
   const { seed = newSeed(), scale = 0.1 } = options
-  const { title } = scenario
+  const { name, title } = scenario
   const skipped = scenario.reasonToSkip(under)
-  if (skipped !== undefined) return { title, seed, skipped }
+  if (skipped !== undefined) return { name, title, seed, skipped }
   const outcome = await scenario.run({ under, seed, scale })
   const { lost, doubled, breaches } = outcome
-  if (lost.length + doubled.length + breaches.length === 0) return { title, seed, outcome }
+  if (lost.length + doubled.length + breaches.length === 0) return { name, title, seed, outcome }
   throw new AssertionError({
     message: `${title} (seed ${seed}): ${[
       ...first('lost', lost),

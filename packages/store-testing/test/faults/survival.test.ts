@@ -19,10 +19,10 @@ async function serve(breakBackend?: (backend: MemoryBackend) => void) {
   return { server, under }
 }
 
-/** Plays the scenario that has this in its title. */
-async function play(title: string, under: UnderFaults) {
-  const scenario = scenarios.find((candidate) => candidate.title.includes(title))
-  if (scenario === undefined) throw new Error(`no scenario has '${title}' in its title`)
+/** Plays the scenario of this name. */
+async function play(name: string, under: UnderFaults) {
+  const scenario = scenarios.find((candidate) => candidate.name === name)
+  if (scenario === undefined) throw new Error(`no scenario is called '${name}'`)
   const { lost, doubled, breaches, ...figures } = await scenario.run({ under, seed: 7, scale: 0.02 })
   return { found: { lost, doubled, breaches }, lost: lost.join('; '), doubled: doubled.join('; '), figures }
 }
@@ -65,32 +65,32 @@ test('a failure says what was lost, and the seed that finds it again', async () 
 describe('a lost reply that the driver', () => {
   test('takes for a success is found', async () => {
     const { under } = await serve()
-    expect((await play('loses its request', { ...under, ...takesLossForSuccess })).lost).toContain('acknowledged')
+    expect((await play('lost-replies', { ...under, ...takesLossForSuccess })).lost).toContain('acknowledged')
   })
 
   test('takes for a refusal is found', async () => {
     const { under } = await serve()
     const refusal = ({ expected }: { expected: number }): Verdict => ({ applied: false, found: expected + 1 })
     const wrong = driver((send, commit) => send().catch(() => refusal({ ...commit, expected: commit.expected + 1 })))
-    expect((await play('loses its request', { ...under, ...wrong })).doubled).toContain('refused')
+    expect((await play('lost-replies', { ...under, ...wrong })).doubled).toContain('refused')
   })
 })
 
 test('a success that a cut connection has prevented is found', async () => {
   const { under } = await serve()
-  expect((await play('slow connections', { ...under, ...takesLossForSuccess })).lost).toContain('acknowledged')
+  expect((await play('connections', { ...under, ...takesLossForSuccess })).lost).toContain('acknowledged')
 })
 
 test('a server that forgets what it has acknowledged is found', async () => {
   const { server, under } = await serve()
   server.forgetFromHere()
-  expect((await play('a server that is killed', under)).lost).toContain('acknowledged')
+  expect((await play('killed-server', under)).lost).toContain('acknowledged')
 })
 
 test('a process that acknowledges what it has not sent yet is found', async () => {
   const { under } = await serve()
   const program = new URL('../programs/hasty-writer.ts', import.meta.url)
-  expect((await play('processes that are killed', { ...under, program })).lost).toContain('acknowledged')
+  expect((await play('killed-writers', { ...under, program })).lost).toContain('acknowledged')
 })
 
 test('two winners of one version are found', async () => {
@@ -190,7 +190,7 @@ test.each(['marks', 'timers', 'traces'] as const)('a purge that leaves %s is fou
       return isPurged
     }),
   )
-  expect((await play('is purged and reborn', under)).doubled).not.toBe('')
+  expect((await play('purges', under)).doubled).not.toBe('')
 })
 
 test('a store that empties the tables when it opens is found', async () => {
@@ -203,5 +203,5 @@ test('a store that empties the tables when it opens is found', async () => {
     await new Promise((resolve) => setTimeout(resolve, Math.random() * 50))
     return open(options)
   }
-  expect((await play('open at once', { ...under, open: slowly })).lost).toContain('acknowledged')
+  expect((await play('opening', { ...under, open: slowly })).lost).toContain('acknowledged')
 })

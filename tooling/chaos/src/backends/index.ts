@@ -1,0 +1,13 @@
+import type { Backend } from '../backend.ts'
+
+/** Loaded when wanted: a backend brings its driver. */
+export const backends: Readonly<Record<string, () => Promise<Backend>>> = {
+  sqlite: async () => (await import('./sqlite.ts')).sqlite,
+  'libsql-file': async () => (await import('./libsql-file.ts')).libsqlFile,
+  libsql: async () => (await import('./libsql.ts')).libsql,
+  rqlite: async () => (await import('./rqlite.ts')).rqlite,
+  postgres: async () => (await import('./postgres.ts')).postgres,
+  redis: async () => (await import('./redis.ts')).redis,
+  mongo: async () => (await import('./mongo.ts')).mongo,
+  dynamodb: async () => (await import('./dynamodb.ts')).dynamodb,
+}

@@ -1,0 +1,60 @@
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+
+export interface Settings {
+  /** Names of backends; empty: all. */
+  readonly backend: readonly string[]
+  /** Names of scenarios; empty: all. */
+  readonly scenario: readonly string[]
+  /** How long each backend is tried. */
+  readonly minutes: number
+  /** Of the first round; each round has the next one. */
+  readonly seed: number
+  /** The length of a round; 1 is the whole. */
+  readonly scale: number
+  /** Where to write the figures as JSON. */
+  readonly json: string | undefined
+}
+
+export const HELP = `npm run chaos -- [options]
+
+  --backend NAME    only this backend; may be repeated
+  --scenario NAME   only this scenario; may be repeated
+  --minutes N       how long each backend is tried; what has begun is ended (1)
+  --seed N          of the first round (by chance)
+  --scale N         how long a round is; 1 is 5,000 commits and 200 cuts (0.2)
+  --json FILE       write the figures to a file
+  --list            only list the backends and scenarios
+`
+
+const positive = (option: string, text: string): number => {
+  const value = Number(text)
+  if (!(value > 0)) throw new Error(`--${option} must be a positive number, not ${text}`)
+  return value
+}
+
+/** @throws Error with what is wrong */
+export function readArguments(args: readonly string[]): Settings & { help: boolean; list: boolean } {
+  const { values } = parseArgs({
+    // pnpm hands on the `--` that divides its own options from the script's.
+    args: args.filter((arg) => arg !== '--'),
+    options: {
+      backend: { type: 'string', multiple: true, default: [] },
+      scenario: { type: 'string', multiple: true, default: [] },
+      minutes: { type: 'string', default: '1' },
+      seed: { type: 'string', default: String(1 + Math.trunc(Math.random() * 1e9)) },
+      scale: { type: 'string', default: '0.2' },
+      json: { type: 'string' },
+      list: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  return {
+    ...values,
+    minutes: positive('minutes', values.minutes),
+    seed: positive('seed', values.seed),
+    scale: positive('scale', values.scale),
+    // npm and pnpm run scripts in the package's own folder, and say where they were called.
+    json: values.json === undefined ? undefined : resolve(process.env.INIT_CWD ?? '', values.json),
+  }
+}
