@@ -31,6 +31,19 @@ const isRefusal = (error: unknown): boolean =>
 /** Serialization failure or deadlock: the same may work at once. */
 const isUndone = (error: unknown): boolean => isRefusal(error) && ['40001', '40P01'].includes(codeOf(error))
 
+/**
+ * The session takes no writes: its server has become a standby, or is kept from writing. Another session may lead to one
+ * that does.
+ */
+export const isReadOnly = (error: unknown): boolean =>
+  codeOf(error instanceof StoreUnavailable ? error.cause : error) === '25006'
+
+/**
+ * Refused for good, until somebody changes something: data, constraints, passwords, databases, rights, limits.
+ * https://www.postgresql.org/docs/current/errcodes-appendix.html
+ */
+const isFinal = (code: string): boolean => /^(0A|22|23|28|3D|42|54)/.test(code)
+
 /** The connection was never made, so nothing was sent. */
 const UNSENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'CONNECT_TIMEOUT']
 const isUnsent = (error: unknown): boolean => UNSENT.includes(codeOf(error))
@@ -56,11 +69,13 @@ export function toStoreError(error: unknown, writes: boolean): unknown {
   if (writes && !nothingWritten) {
     return new OutcomeUnknown('the connection to PostgreSQL broke before the reply', error)
   }
-  return new StoreUnavailable(`PostgreSQL failed${code === '' ? '' : ` with ${code}`}`, error)
+  const retryable = !isFromServer(error) || !isFinal(code)
+  return new StoreUnavailable(`PostgreSQL failed${code === '' ? '' : ` with ${code}`}`, error, { retryable })
 }
 
 /** Whether the server has refused a statement, and would maybe not refuse a part of it. */
-export const isRefused = (error: unknown): boolean => error instanceof StoreUnavailable && isRefusal(error.cause)
+export const isRefused = (error: unknown): boolean =>
+  error instanceof StoreUnavailable && isRefusal(error.cause) && !isReadOnly(error)
 
 /** Whether the server has given up waiting for a lock. */
 export const isLocked = (error: unknown): boolean => isRefused(error) && codeOf((error as Error).cause) === '55P03'
@@ -119,7 +134,7 @@ export class Client {
       try {
         return await send(sql, text, params, this.#prepare)
       } catch (error) {
-        if (!isRefusal(error) && !isUnsent(error)) this.#source.broke(sql)
+        if ((!isRefusal(error) && !isUnsent(error)) || isReadOnly(error)) this.#source.broke(sql)
         if (!isUndone(error) || performance.now() >= deadline) throw toStoreError(error, writes)
         await pause(longest)
       }

@@ -8,7 +8,7 @@ export type ClientOptions = Options<Record<string, never>>
 export interface Source<Handle extends Sql | TransactionSql = Sql | TransactionSql> {
   /** A handle that is good to use now. */
   handle(): Promise<Handle>
-  /** To be told when a connection of this handle has broken. */
+  /** To be told when a connection of this handle is of no use any more. */
   broke(handle: Handle): void
 }
 
@@ -47,8 +47,9 @@ export function callersPool(sql: Sql): Pool {
 const REPLACED_FOR = 1000
 
 /**
- * A pool of our own. It is replaced when one of its connections has broken: the driver (3.4) may have kept a part of a
- * message, and then never again gets through to the server with that connection.
+ * A pool of our own. It is replaced when one of its connections is of no use any more. Broken: the driver (3.4) may have
+ * kept a part of a message, and then never again gets through to the server with that connection. Without writes: the
+ * primary may by now be elsewhere.
  *
  * @throws InvalidArgument
  */

@@ -1,6 +1,6 @@
 import { StoreUnavailable } from '@harel/store-base'
 import type { TransactionSql } from 'postgres'
-import { isBroken } from './client.js'
+import { isBroken, isReadOnly } from './client.js'
 import { untilClosed } from './pause.js'
 import type { Pool } from './pool.js'
 
@@ -31,7 +31,7 @@ export async function begin<T>(pool: Pool, work: Work<T>, options = ''): Promise
   }) as Promise<T>
   transaction.catch((error: unknown) => {
     connection.broken = working
-    if (working || isBroken(error)) pool.broke(sql)
+    if (working || isBroken(error) || isReadOnly(error)) pool.broke(sql)
   })
   return transaction
 }

@@ -178,7 +178,7 @@ withServer('postgres', (server) => {
       await once(refusing, 'listening')
       const { port } = refusing.address() as AddressInfo
       const error = await errorOf(`postgres://app:S3cr3t!pw@127.0.0.1:${port}/db`)
-      expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: { code: '28P01' } })
+      expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false, cause: { code: '28P01' } })
       expectSecret(error)
     })
   })

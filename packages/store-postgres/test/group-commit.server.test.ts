@@ -217,7 +217,7 @@ withServer('postgres', (server) => {
     const held = many(100)
     const outcomes = await Promise.allSettled(held.map((each) => store.commit(each, everything(each.id))))
     expect(outcomes.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([17])
-    expect(outcomes[17]).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', retryable: true } })
+    expect(outcomes[17]).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', retryable: false } })
     expect(versions(held)).toEqual(held.map((_, n) => (n === 17 ? 0 : 1)))
     expect(await rows(sql, schema)).toEqual([99, 99, 99, 99, 99, 99])
   })
