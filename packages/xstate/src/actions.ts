@@ -1,0 +1,284 @@
+/** What XState wants done after a transition, in the terms of a commit. */
+import { type Execution, type JsonObject, type JsonValue, newEvent, validateSerializable } from '@harel/store-base'
+import type { Actor, AnyActorLogic, AnyActorRef, AnyActorScope, AnyEventObject, AnyMachineSnapshot } from 'xstate'
+import { runEffect } from './effect.js'
+import { ActorNotRestorable } from './errors.js'
+import { type Draft, type Host, newDraft } from './host.js'
+import { actorLogic, type Definition, isMachine } from './machines.js'
+import { bind, encode, executionIdOf } from './references.js'
+import { INVOKED, STOP, type StartData } from './reserved.js'
+import { keptChildren, type PersistedMachine, persist, RESERVED_KEY } from './snapshot.js'
+
+/** As the pure functions of XState hand it back; its own types know only a part of it. */
+export type Action = Parameters<AnyActorScope['actionExecutor']>[0]
+
+interface Sending {
+  to?: AnyActorRef | string
+  event: AnyEventObject
+  id?: string
+  delay?: number
+}
+
+/** The outcome of a transition that is to be committed. */
+export interface Taken {
+  readonly host: Host
+  readonly definition: Definition
+  /** Already a copy of its own. */
+  readonly execution: Execution
+  /** As it was before. */
+  readonly stored: PersistedMachine
+  readonly snapshot: AnyMachineSnapshot
+  readonly actions: readonly Action[]
+  /** The event's id, or `start`. */
+  readonly cause: string
+}
+
+/** The stored form after the transition, and all that goes into the commit with it. */
+export interface Collected {
+  readonly next: PersistedMachine
+  readonly draft: Draft
+  /** The names of the actions, in order. */
+  readonly names: string[]
+}
+
+/**
+ * Runs the machine's own actions, in their order, and notes everything else for the commit.
+ *
+ * @throws what an action throws; NotSerializable, ActorNotRestorable before any action has run
+ */
+export async function collect(taken: Taken): Promise<Collected> {
+  const { host, execution, stored, snapshot, actions } = taken
+  const draft = newDraft()
+  const started: PersistedMachine = {
+    ...stored,
+    version: taken.definition.version,
+    children: { ...stored.children },
+    timers: { ...stored.timers },
+  }
+  // First, because the context may refer to them.
+  const gone = startChildren(taken, started, draft)
+  const next = { ...started, ...persist(snapshot) }
+  if (actions.some(isCustom)) validateSerializable(next.context, 'context')
+  const names: string[] = []
+  for (const action of actions) {
+    if (isCustom(action)) {
+      const key = `${execution.id}:${taken.cause}:${names.length}:${action.type}`
+      names.push(action.type)
+      await runAction(taken, next, draft, action, key)
+    } else note(taken, next, draft, action)
+  }
+  next.children = keptChildren(snapshot, next.children, gone)
+  if (snapshot.status !== 'active') endTimers(next, draft)
+  host.signal.throwIfAborted()
+  return { next, draft, names }
+}
+
+const BUILT_IN = new Set(
+  ['raise', 'sendTo', 'cancel', 'spawnChild', 'stopChild', 'emit', 'log'].map((name) => `xstate.${name}`),
+)
+
+const isCustom = ({ type }: Action): boolean => !BUILT_IN.has(type)
+
+async function runAction(
+  { host, execution }: Taken,
+  next: PersistedMachine,
+  draft: Draft,
+  { exec, info, params }: Action,
+  idempotencyKey: string,
+): Promise<void> {
+  // XState, too, passes over actions that have a name and no implementation.
+  if (exec === undefined) return
+  const effect = { executionId: execution.id, idempotencyKey, attempt: 1, signal: host.signal }
+  const step = { send: (ref: AnyActorRef, event: AnyEventObject) => send(execution, next, draft, ref, event) }
+  await runEffect(effect, step, () => exec(info, params))
+}
+
+function note(taken: Taken, next: PersistedMachine, draft: Draft, action: Action): void {
+  const { type } = action
+  const params: unknown = action.params
+  const { host, execution } = taken
+  switch (type) {
+    case 'xstate.raise': {
+      const { event, id, delay } = params as Sending
+      if (typeof delay === 'number') delayed(host, execution, next, draft, { event, delay, ...(id && { id }) })
+      break
+    }
+    case 'xstate.sendTo': {
+      const sending = params as Sending
+      if (typeof sending.delay === 'number') delayed(host, execution, next, draft, sending)
+      else send(execution, next, draft, sending.to, sending.event)
+      break
+    }
+    case 'xstate.cancel': {
+      const { sendId } = params as { sendId: string }
+      delete next.timers[sendId]
+      draft.timers.set(sendId, { action: 'cancel', path: sendId })
+      break
+    }
+    case 'xstate.stopChild': {
+      const id = params === undefined ? undefined : executionIdOf(params as AnyActorRef)
+      if (id !== undefined && isAlive(taken.stored, id)) stopChild(draft, id)
+      break
+    }
+    case 'xstate.emit':
+      draft.emitted.push((params as { event: AnyEventObject }).event)
+      break
+    case 'xstate.log':
+      draft.logs.push(() => action.exec?.(action.info, undefined))
+      break
+  }
+}
+
+export function stopChild(draft: Draft, id: string): void {
+  draft.emits.push({ targetId: id, event: newEvent({ kind: STOP }) })
+}
+
+const isAlive = ({ children }: PersistedMachine, id: string): boolean =>
+  Object.values(children).some((child) => child.id === id && child.finished !== true)
+
+function dataOf({ type: _type, ...data }: AnyEventObject, path: string): JsonObject {
+  const encoded = encode(data, path) as JsonObject
+  validateSerializable(encoded, path)
+  return encoded
+}
+
+function send(
+  execution: Execution,
+  next: PersistedMachine,
+  draft: Draft,
+  to: AnyActorRef | string | undefined,
+  event: AnyEventObject,
+): void {
+  const { targetId, kind, data } = addressed(execution, next, to, event)
+  draft.emits.push({ targetId, event: newEvent({ kind, data }) })
+}
+
+function addressed(
+  execution: Execution,
+  next: PersistedMachine,
+  to: AnyActorRef | string | undefined,
+  event: AnyEventObject,
+) {
+  const targetId = typeof to === 'object' ? executionIdOf(to) : undefined
+  if (targetId === undefined) {
+    throw new ActorNotRestorable(
+      execution.id,
+      typeof to === 'object' ? to.id : String(to),
+      'is no execution to send to',
+    )
+  }
+  // How XState writes the escalation of an error.
+  if (event.type === 'xstate.error') {
+    const actorId = next.actorId ?? execution.id
+    const data = dataOf({ type: '', error: (event as { data?: unknown }).data, actorId }, `event ${event.type}`)
+    return { targetId, kind: `xstate.error.actor.${actorId}`, data }
+  }
+  return { targetId, kind: event.type, data: dataOf(event, `event ${event.type}`) }
+}
+
+function delayed(
+  host: Host,
+  execution: Execution,
+  next: PersistedMachine,
+  draft: Draft,
+  { to, event, id, delay = 0 }: Sending,
+): void {
+  const path = id ?? `send.${count(execution, 'send')}`
+  const at = host.settings.clock() + delay / 1000
+  const { targetId, kind, data } =
+    to === undefined
+      ? { targetId: execution.id, kind: event.type, data: dataOf(event, `event ${event.type}`) }
+      : addressed(execution, next, to, event)
+  next.timers[path] = { at, type: kind, data, ...(targetId !== execution.id && { to: targetId }) }
+  draft.timers.set(path, { action: 'schedule', path, fireAt: at })
+}
+
+/** Nothing of an execution that has come to its end may fire. */
+function endTimers(next: PersistedMachine, draft: Draft): void {
+  for (const path of Object.keys(next.timers)) draft.timers.set(path, { action: 'cancel', path })
+  next.timers = {}
+}
+
+/** How often something of this name has been numbered; kept in the record. */
+function count(execution: Execution, name: string): number {
+  const n = (execution.invokeSeq[name] ?? 0) + 1
+  execution.invokeSeq = { ...execution.invokeSeq, [name]: n }
+  return n
+}
+
+type Spawned = Actor<AnyActorLogic>
+
+/**
+ * Gives each child that the transition has started its execution: those that are in the snapshot now and were not, and
+ * those that an action has started. (XState reports no action for a child spawned in `assign`.)
+ *
+ * @returns the children that were stopped
+ */
+function startChildren(taken: Taken, next: PersistedMachine, draft: Draft): Set<AnyActorRef> {
+  const { snapshot, actions } = taken
+  const stopped = new Set<AnyActorRef>()
+  const started = new Set<Spawned>()
+  for (const { type, params } of actions as readonly { type: string; params: unknown }[]) {
+    if (type === 'xstate.stopChild' && params !== undefined) stopped.add(params as AnyActorRef)
+    if (type === 'xstate.spawnChild') {
+      const { actorRef, src } = params as { actorRef?: Spawned; src: unknown }
+      if (actorRef === undefined) {
+        throw new ActorNotRestorable(taken.execution.id, String(src), 'is not among the actors of its machine')
+      }
+      started.add(actorRef)
+    }
+  }
+  for (const ref of Object.values(snapshot.children) as (Spawned | undefined)[]) {
+    if (ref !== undefined && executionIdOf(ref) === undefined) started.add(ref)
+  }
+  // Started and stopped in one step: it has never been.
+  for (const ref of started) if (!stopped.has(ref)) startChild(taken, next, draft, ref)
+  return stopped
+}
+
+function startChild({ host, execution, definition }: Taken, next: PersistedMachine, draft: Draft, ref: Spawned): void {
+  // A child without an id gets one from XState that the next process would give to another.
+  if (/^x:\d+$/.test(ref.id)) ref.id = `x.${count(execution, 'x')}`
+  const n = count(execution, ref.id)
+  const suffix = n === 1 && !ref.id.includes('#') ? '' : `#${n}`
+  const childId = `${execution.id}:${ref.id}${suffix}`
+  const { src, definitionId, version, machine } = sourceOf(host, execution, definition, ref)
+  const { input, syncSnapshot = false } = ref.options as { input?: unknown; syncSnapshot?: boolean }
+  const start: StartData = {
+    definitionId,
+    version,
+    ...(machine !== undefined && { machine }),
+    src,
+    actorId: ref.id,
+    sync: syncSnapshot,
+    at: host.settings.clock(),
+    ...(input !== undefined && { input: encode(input, 'input') as JsonValue }),
+  }
+  bind(ref, childId)
+  next.children[ref.id] = {
+    id: childId,
+    src,
+    ...(ref.systemId !== undefined && { systemId: ref.systemId }),
+    ...(syncSnapshot && { sync: true }),
+  }
+  draft.spawns.push({ childId, rootPath: '', context: { [RESERVED_KEY]: start as unknown as JsonValue } })
+}
+
+/** By which names the logic of a child can be found again, by any process. */
+function sourceOf(host: Host, execution: Execution, { id, version, machine }: Definition, ref: Spawned) {
+  const src: unknown = ref.src
+  const logic: unknown = typeof src === 'string' ? actorLogic(machine, src) : src
+  if (isMachine(logic)) {
+    const known = host.machines.all.find((each) => each.machine === logic)
+    if (known !== undefined) {
+      return { src: typeof src === 'string' ? src : known.id, definitionId: known.id, version: known.version }
+    }
+    throw new ActorNotRestorable(execution.id, ref.id, 'its machine was not given to the runner, and has no name')
+  }
+  if (typeof src === 'string' && logic !== undefined) return { src, definitionId: INVOKED, version, machine: id }
+  throw new ActorNotRestorable(
+    execution.id,
+    ref.id,
+    `its logic has no name; put it into the actors of setup() of ${id} and start it by its key`,
+  )
+}

@@ -1,0 +1,69 @@
+import { setTimeout as wait } from 'node:timers/promises'
+
+/** Runs tasks with the same key one after the other, in the order in which they came; other keys do not wait. */
+export class KeyedQueue {
+  readonly #last = new Map<string, Promise<unknown>>()
+
+  run<T>(key: string, task: () => Promise<T>): Promise<T> {
+    const before = this.#last.get(key)
+    const result = before === undefined ? task() : before.then(task, task)
+    this.#last.set(key, result)
+    const forget = () => {
+      if (this.#last.get(key) === result) this.#last.delete(key)
+    }
+    result.then(forget, forget)
+    return result
+  }
+}
+
+/** Runs at most `most` tasks at once; of those that wait, at most `room`, and the others are turned away. */
+export class Pool {
+  readonly #most: number
+  readonly #room: number
+  readonly #waiting: (() => Promise<void>)[] = []
+  #running = 0
+  #idle: (() => void)[] = []
+
+  constructor(most: number, room: number) {
+    this.#most = most
+    this.#room = room
+  }
+
+  /** Whether the task will be run. It must not reject. */
+  add(task: () => Promise<void>): boolean {
+    if (this.#running >= this.#most) {
+      if (this.#waiting.length >= this.#room) return false
+      this.#waiting.push(task)
+      return true
+    }
+    this.#running += 1
+    void this.#work(task)
+    return true
+  }
+
+  async #work(first: () => Promise<void>): Promise<void> {
+    for (let task: typeof first | undefined = first; task !== undefined; task = this.#waiting.shift()) await task()
+    this.#running -= 1
+    if (this.#running > 0) return
+    for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  /** Forgets what waits. */
+  clear(): void {
+    this.#waiting.length = 0
+  }
+
+  get busy(): boolean {
+    return this.#running > 0
+  }
+
+  /** Until nothing runs and nothing waits. */
+  async idle(): Promise<void> {
+    if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
+  }
+}
+
+/** Returns early, without an error, when the signal is aborted. */
+export async function pause(seconds: number, signal: AbortSignal, unref = false): Promise<void> {
+  await wait(Math.max(0, seconds) * 1000, undefined, { signal, ref: !unref }).catch(() => {})
+}

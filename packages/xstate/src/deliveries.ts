@@ -1,0 +1,150 @@
+/**
+ * Work that failed. It is moved out of its queue into an execution of its own (definition `harel.delivery`), which counts
+ * the attempts, carries the last error, and has a timer for the next one: so it survives restarts on every store, holds up
+ * nothing behind it, and costs nothing until it is due. After the last attempt the execution is FAILED: parked.
+ */
+import { createHash } from 'node:crypto'
+import { executions, isFinished, type JsonValue, newExecution, StoreConflict } from '@harel/store-base'
+import { ControlRefused, UnknownExecution } from './errors.js'
+import { type Host, newDraft } from './host.js'
+import { DELIVERY, RETRY_PATH } from './reserved.js'
+import { RESERVED_KEY } from './snapshot.js'
+import { errorText } from './step.js'
+import { update, write } from './update.js'
+import { perform, subjectOf, type Work } from './work.js'
+
+/** The first pause and the longest, in seconds. */
+const FIRST = 0.25
+const LONGEST = 60
+
+/** Something that could not be done, with what stood in the way. */
+export interface Parked {
+  /** Of the entry, for `unpark` and `discard`. */
+  readonly id: string
+  readonly kind: Work['kind']
+  /** The execution that it is for. */
+  readonly executionId: string
+  readonly work: Work
+  readonly attempts: number
+  readonly error: string
+  /** When it failed first, in epoch seconds. */
+  readonly since: number | null
+}
+
+interface PersistedDelivery {
+  work: Work
+  attempts: number
+}
+
+const idOf = (work: Work): string => {
+  const name = work.kind === 'event' ? work.event.id : work.kind === 'timer' ? `${work.path} ${work.fireAt}` : ''
+  // Hashed, because the names together may be longer than an id can be.
+  const key = JSON.stringify([work.kind, subjectOf(work), name])
+  return `${DELIVERY}:${createHash('sha256').update(key).digest('hex').slice(0, 32)}`
+}
+
+export class Deliveries {
+  readonly #host: Host
+
+  constructor(host: Host) {
+    this.#host = host
+  }
+
+  #pause(attempts: number): number {
+    const { clock, random } = this.#host.settings
+    return clock() + Math.min(LONGEST, FIRST * 2 ** attempts) * (0.5 + random() / 2)
+  }
+
+  /** Takes over work that has failed once: afterwards it may leave its queue. */
+  async takeOver(work: Work, error: unknown): Promise<void> {
+    const stored: PersistedDelivery = { work, attempts: 0 }
+    const execution = newExecution({ id: idOf(work), definitionId: DELIVERY, status: 'RUNNING', activePath: 'waiting' })
+    const draft = this.#failed(execution, stored, error)
+    // It may have been taken over before, by a process that did not live to say so.
+    await write(this.#host, execution, draft).catch((refused) => {
+      if (!(refused instanceof StoreConflict)) throw refused
+    })
+  }
+
+  #failed(
+    execution: { id: string } & Parameters<typeof write>[1],
+    { work, attempts }: PersistedDelivery,
+    error: unknown,
+  ) {
+    const draft = newDraft()
+    const { maxAttempts, onWarning } = this.#host.settings
+    const next: PersistedDelivery = { work, attempts: attempts + 1 }
+    execution.context = { [RESERVED_KEY]: next as unknown as JsonValue }
+    execution.error = errorText(error)
+    if (next.attempts < maxAttempts) {
+      draft.timers.set(RETRY_PATH, { action: 'schedule', path: RETRY_PATH, fireAt: this.#pause(next.attempts) })
+    } else {
+      execution.status = 'FAILED'
+      execution.activePath = 'parked'
+      draft.timers.set(RETRY_PATH, { action: 'cancel', path: RETRY_PATH })
+      onWarning(`${work.kind} for ${subjectOf(work)} is parked after ${next.attempts} attempts`, error)
+    }
+    return draft
+  }
+
+  /** Another attempt, when its time has come. */
+  async retry(id: string): Promise<void> {
+    const delivery = await this.#host.store.load(id)
+    if (delivery?.status !== 'RUNNING') return
+    const stored = delivery.context[RESERVED_KEY] as unknown as PersistedDelivery
+    let failure: { error: unknown } | undefined
+    try {
+      if (await perform(this.#host, stored.work)) {
+        await this.#host.store.purge(id, delivery.version)
+        return
+      }
+    } catch (error) {
+      failure = { error }
+    }
+    await update<void>(this.#host, id, undefined, ({ execution }) => {
+      if (execution?.version !== delivery.version) return { result: undefined }
+      if (failure !== undefined) return { result: undefined, draft: this.#failed(execution, stored, failure.error) }
+      // Its machine is not known here; somebody else may know it.
+      const draft = newDraft()
+      draft.timers.set(RETRY_PATH, { action: 'schedule', path: RETRY_PATH, fireAt: this.#pause(stored.attempts) })
+      return { result: undefined, draft }
+    })
+  }
+
+  /** All that is parked, in constant memory. */
+  async *parked(): AsyncGenerator<Parked, void, undefined> {
+    for await (const { id } of executions(this.#host.store, { definitionId: DELIVERY, status: 'FAILED' })) {
+      const delivery = await this.#host.store.load(id)
+      if (delivery?.status !== 'FAILED') continue
+      const { work, attempts } = delivery.context[RESERVED_KEY] as unknown as PersistedDelivery
+      const { error, createdAt: since } = delivery
+      yield { id, kind: work.kind, executionId: subjectOf(work), work, attempts, error: error ?? '', since }
+    }
+  }
+
+  /** Gives parked work a new series of attempts, the first one at once. @throws UnknownExecution, ControlRefused */
+  unpark(id: string): Promise<void> {
+    return update<void>(this.#host, id, undefined, ({ execution }) => {
+      if (execution === undefined) throw new UnknownExecution(id)
+      if (execution.definitionId !== DELIVERY) throw new ControlRefused(id, 'is no parked entry')
+      if (isFinished(execution.status) || execution.status !== 'FAILED') return { result: undefined }
+      const { work } = execution.context[RESERVED_KEY] as unknown as PersistedDelivery
+      const draft = newDraft()
+      execution.status = 'RUNNING'
+      execution.activePath = 'waiting'
+      execution.context = { [RESERVED_KEY]: { work, attempts: 0 } as unknown as JsonValue }
+      const fireAt = this.#host.settings.clock()
+      draft.timers.set(RETRY_PATH, { action: 'schedule', path: RETRY_PATH, fireAt })
+      return { result: undefined, draft }
+    })
+  }
+
+  /** Removes parked work for good. @throws UnknownExecution, ControlRefused */
+  async discard(id: string): Promise<void> {
+    const delivery = await this.#host.store.load(id)
+    if (delivery === undefined) throw new UnknownExecution(id)
+    if (delivery.definitionId !== DELIVERY || delivery.status !== 'FAILED')
+      throw new ControlRefused(id, 'is not parked')
+    await this.#host.store.purge(id, delivery.version)
+  }
+}

@@ -1,0 +1,42 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { AnyActorRef, AnyEventObject } from 'xstate'
+
+/** What an action, or an invoked promise, callback or observable, has at hand while it runs. */
+export interface Effect {
+  readonly executionId: string
+  /**
+   * The same in each attempt at the same effect, whoever makes it, and never used for another: give it to the service
+   * that you call. An action has `<execution>:<event>:<n>:<name>`, what is invoked has the id of its execution.
+   */
+  readonly idempotencyKey: string
+  /** 1 in the first attempt. Of actions only the invoked ones count: 1 always otherwise. */
+  readonly attempt: number
+  /** Aborted when the runner is closed, or when what was invoked has been stopped. */
+  readonly signal: AbortSignal
+}
+
+/** What only the runner itself uses. */
+interface Step {
+  send(ref: AnyActorRef, event: AnyEventObject): void
+}
+
+const storage = new AsyncLocalStorage<{ effect: Effect; step: Step | undefined }>()
+
+export const runEffect = <T>(effect: Effect, step: Step | undefined, run: () => T): T =>
+  storage.run({ effect, step }, run)
+
+/** The effect that is running. Throws outside of actions and of what machines invoke. */
+export function currentEffect(): Effect {
+  const { effect } = storage.getStore() ?? {}
+  if (effect === undefined) throw new Error('currentEffect() has a value only while an action or an invoked actor runs')
+  return effect
+}
+
+/** The step whose action is running. Throws outside of actions. */
+export function currentStep(): Step {
+  const { step } = storage.getStore() ?? {}
+  if (step === undefined) {
+    throw new Error('an execution can be sent events by its reference only from an action; use runner.send elsewhere')
+  }
+  return step
+}

@@ -1,0 +1,122 @@
+/**
+ * What machines invoke or spawn that is no machine (promises, callbacks, observables, reducers), as it is stored.
+ *
+ * Each is an execution of its own (definition `harel.invoked`), because that is the one thing that every store keeps,
+ * fences and finds again: its version keeps two processes apart, its one timer is the lease of whoever runs it, and its
+ * last commit, with the result as an event for the machine, is made once.
+ */
+import {
+  type Execution,
+  type HarelEvent,
+  type JsonObject,
+  type JsonValue,
+  newEvent,
+  validateSerializable,
+} from '@harel/store-base'
+import { type AnyActorLogic, type AnyEventObject, createActor, type Snapshot } from 'xstate'
+import { UnknownMachine } from './errors.js'
+import type { Handled } from './handle.js'
+import { type Draft, type Host, newDraft } from './host.js'
+import { actorLogic } from './machines.js'
+import { decode, encode, reference } from './references.js'
+import { LEASE_PATH, STOP, type StartData } from './reserved.js'
+import { RESERVED_KEY } from './snapshot.js'
+import { errorData, tellParent } from './step.js'
+import type { Decision } from './update.js'
+
+export interface PersistedInvoked extends StartData {
+  machine: string
+  /** How often it has been taken up. */
+  attempt: number
+  /** The runner that has it; null: it waits for one. */
+  owner: string | null
+  /** Until when, in epoch seconds; written with each renewal. */
+  until?: number
+  /** Of a reducer: what it has come to. */
+  state?: JsonValue
+}
+
+export const readInvoked = ({ context }: Execution): PersistedInvoked =>
+  context[RESERVED_KEY] as unknown as PersistedInvoked
+
+export function writeInvoked(execution: Execution, stored: PersistedInvoked): void {
+  execution.context = { ...execution.context, [RESERVED_KEY]: stored as unknown as JsonValue }
+}
+
+/** @throws UnknownMachine */
+export function logicOf({ machines }: Host, { machine, version, src }: PersistedInvoked): AnyActorLogic {
+  const definition = machines.find(machine, version) ?? machines.newest(machine)
+  const logic = actorLogic(definition.machine, src)
+  if (logic === undefined) throw new UnknownMachine(`${machine} with an actor ${src}`, version, [])
+  return logic
+}
+
+/** Without a start of its own it is a reducer: nothing but its state, changed by events. */
+export const isReducer = (logic: AnyActorLogic): boolean => logic.start === undefined
+
+const stateOf = ({ context }: { context?: unknown }): JsonValue => encode(context, 'context') as JsonValue
+
+export const initialState = (logic: AnyActorLogic, input: JsonValue | undefined): JsonValue =>
+  stateOf(createActor(logic, { input: decode(input, reference) }).getSnapshot())
+
+/** An event for what was invoked. It is kept in the execution until the process that runs it hands it over. */
+export function receive(host: Host, execution: Execution, event: HarelEvent): Decision<Handled> {
+  const draft = newDraft()
+  const result: Handled = { execution, outcome: 'handled' }
+  if (event.kind === STOP) {
+    execution.status = 'CANCELLED'
+    draft.timers.set(LEASE_PATH, { action: 'cancel', path: LEASE_PATH })
+  } else if (!event.kind.startsWith('harel.')) {
+    const stored = readInvoked(execution)
+    const logic = logicOf(host, stored)
+    if (isReducer(logic)) writeInvoked(execution, { ...stored, state: reduced(logic, stored.state, event) })
+    else execution.deferred = [...execution.deferred, event]
+  }
+  return { result, draft }
+}
+
+function reduced(logic: AnyActorLogic, state: JsonValue | undefined, { kind, data }: HarelEvent): JsonValue {
+  const snapshot = { status: 'active', output: undefined, error: undefined, context: decode(state, reference) }
+  const actor = createActor(logic, { snapshot: snapshot as Snapshot<unknown> })
+  actor.start()
+  actor.send({ ...(decode(data, reference) as object), type: kind })
+  return stateOf(actor.getSnapshot())
+}
+
+/** Something that it has to say before its end. */
+export function told(execution: Execution, { type, ...data }: AnyEventObject, eventId: string): Draft {
+  const draft = newDraft()
+  const encoded = encode(data, `event ${type}`) as JsonObject
+  validateSerializable(encoded, `event ${type}`)
+  draft.emits.push({ targetId: execution.parentId, event: newEvent({ id: eventId, kind: type, data: encoded }) })
+  return draft
+}
+
+export type Result = { readonly output: unknown } | { readonly error: unknown }
+
+/** Its end. A result that JSON does not carry becomes an error, with the path to what it does not. */
+export function end(execution: Execution, stored: PersistedInvoked, result: Result): Draft {
+  const draft = newDraft()
+  const data = resultData(result)
+  const isError = 'error' in data
+  execution.status = 'DONE'
+  execution.outcome = isError ? 'error' : 'done'
+  draft.timers.set(LEASE_PATH, { action: 'cancel', path: LEASE_PATH })
+  tellParent(execution, stored, draft, isError ? 'error.actor' : 'done.actor', data)
+  // There is one result, so that its id can be known.
+  for (const { event } of draft.emits) event.id = `${execution.id}:result`
+  writeInvoked(execution, { ...stored, owner: null })
+  return draft
+}
+
+function resultData(result: Result): JsonObject {
+  if ('error' in result) return { error: errorData(result.error) }
+  if (result.output === undefined) return {}
+  try {
+    const output = encode(result.output, 'output')
+    validateSerializable(output, 'output')
+    return { output }
+  } catch (refused) {
+    return { error: errorData(refused) }
+  }
+}

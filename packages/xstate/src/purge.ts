@@ -1,0 +1,151 @@
+/** Removing executions for good, a whole tree at a time. */
+import { type Execution, isFinished, type Status, StoreConflict, type TraceStep } from '@harel/store-base'
+import { PurgeRefused } from './errors.js'
+import type { Host } from './host.js'
+import { RESERVED_PREFIX } from './reserved.js'
+
+/** What `archive` is given before a tree is removed: all of it, the root first. */
+export interface ArchivedTree {
+  readonly rootId: string
+  readonly executions: readonly Execution[]
+  /** By execution id, for those that have one. */
+  readonly traces: { readonly [id: string]: readonly TraceStep[] }
+}
+
+/** Is waited for; what it throws keeps the tree from being removed. */
+export type Archive = (tree: ArchivedTree) => void | Promise<void>
+
+export interface PurgeOptions {
+  archive?: Archive
+}
+
+export interface PurgeFinishedOptions extends PurgeOptions {
+  /** Only what has been finished for longer than this, in seconds. */
+  olderThan: number
+  /** Default: DONE and CANCELLED. */
+  statuses?: readonly ('DONE' | 'CANCELLED')[]
+  /** At most so many trees in this call; go on with `cursor`. Default: 1000. */
+  limit?: number
+  /** The `nextCursor` of the call before. */
+  cursor?: string | null
+  /** Only say what would be removed. */
+  dryRun?: boolean
+  signal?: AbortSignal
+}
+
+export interface PurgeReport {
+  /** The roots of the trees that were removed, or would be. */
+  readonly purged: string[]
+  readonly refused: { readonly id: string; readonly reason: string }[]
+  /** Null: everything has been looked at. */
+  readonly nextCursor: string | null
+}
+
+/** How many executions a step of `purgeFinished` looks at. */
+const STEP = 100
+
+/**
+ * Removes a finished root and everything below it, what no parent lists any more included. Leaves go before their
+ * parents, so that a purge that was cut off can be made again.
+ *
+ * @returns false if there is no such execution
+ * @throws PurgeRefused, StoreConflict when a member was changed meanwhile
+ */
+export async function purge(host: Host, rootId: string, { archive }: PurgeOptions = {}): Promise<boolean> {
+  const { store } = host
+  const root = await store.load(rootId)
+  if (root === undefined) return false
+  const members = await treeOf(host, root)
+  refuseUnfinished(root, members)
+  if (archive !== undefined) await archive(await archived(host, members))
+  for (const { id, version } of members.toReversed()) {
+    if (!(await store.purge(id, version))) throw new StoreConflict(id, version, (await store.load(id))?.version ?? null)
+  }
+  return true
+}
+
+/** The root first, and each before its children. */
+async function treeOf({ store }: Host, root: Execution): Promise<Execution[]> {
+  const known = new Map([[root.id, root]])
+  const pending = [...(await store.idsWithPrefix(`${root.id}:`)), ...Object.keys(root.children)]
+  for (let id = pending.pop(); id !== undefined; id = pending.pop()) {
+    if (known.has(id)) continue
+    const execution = await store.load(id)
+    if (execution === undefined) continue
+    known.set(id, execution)
+    pending.push(...Object.keys(execution.children))
+  }
+  const depth = (execution: Execution, steps = 0): number => {
+    if (execution.id === root.id) return steps
+    const parent = execution.parentId === null ? undefined : known.get(execution.parentId)
+    // A longer way than there are members goes round in a circle.
+    return parent === undefined || steps > known.size ? Number.NaN : depth(parent, steps + 1)
+  }
+  return [...known.values()]
+    .map((execution) => ({ execution, depth: depth(execution) }))
+    .filter((each) => !Number.isNaN(each.depth))
+    .toSorted((a, b) => a.depth - b.depth)
+    .map(({ execution }) => execution)
+}
+
+function refuseUnfinished(root: Execution, members: readonly Execution[]): void {
+  if (root.id.startsWith(RESERVED_PREFIX)) throw new PurgeRefused(root.id, 'it belongs to the runner', [])
+  if (root.parentId !== null) {
+    throw new PurgeRefused(root.id, `it is a child of ${JSON.stringify(root.parentId)}; purge the root of its tree`, [])
+  }
+  const unfinished = members.filter(({ status }) => !isFinished(status))
+  const [first] = unfinished
+  if (first === undefined) return
+  const reason = `${JSON.stringify(first.id)} is ${first.status}, and ${unfinished.length - 1} more are not finished`
+  throw new PurgeRefused(
+    root.id,
+    reason,
+    unfinished.slice(0, 10).map(({ id }) => id),
+  )
+}
+
+async function archived({ store }: Host, members: readonly Execution[]): Promise<ArchivedTree> {
+  const traces: { [id: string]: TraceStep[] } = {}
+  for (const { id } of members) {
+    const trace = await store.readTrace(id)
+    if (trace.length > 0) traces[id] = trace
+  }
+  return { rootId: members[0]?.id ?? '', executions: members, traces }
+}
+
+/** Removes finished trees, as many as one call may. Those that cannot be removed yet are named and left. */
+export async function purgeFinished(host: Host, options: PurgeFinishedOptions): Promise<PurgeReport> {
+  const { olderThan, statuses = ['DONE', 'CANCELLED'], limit = 1000, dryRun = false, archive, signal } = options
+  const finishedBefore = host.settings.clock() - olderThan
+  const report = { purged: [] as string[], refused: [] as { id: string; reason: string }[] }
+  let cursor = options.cursor ?? null
+  do {
+    signal?.throwIfAborted()
+    const step = Math.min(STEP, limit - report.purged.length)
+    const page = await host.store.listExecutions({
+      status: statuses as readonly Status[],
+      rootsOnly: true,
+      limit: step,
+      cursor,
+    })
+    for (const { id, finishedAt } of page.items) {
+      if (finishedAt === null || finishedAt >= finishedBefore || id.startsWith(RESERVED_PREFIX)) continue
+      signal?.throwIfAborted()
+      try {
+        if (dryRun) await check(host, id)
+        else await purge(host, id, archive === undefined ? {} : { archive })
+        report.purged.push(id)
+      } catch (error) {
+        if (!(error instanceof PurgeRefused || error instanceof StoreConflict)) throw error
+        report.refused.push({ id, reason: error.message })
+      }
+    }
+    cursor = page.nextCursor
+  } while (cursor !== null && report.purged.length < limit)
+  return { ...report, nextCursor: cursor }
+}
+
+async function check(host: Host, id: string): Promise<void> {
+  const root = await host.store.load(id)
+  if (root !== undefined) refuseUnfinished(root, await treeOf(host, root))
+}

@@ -1,0 +1,104 @@
+/**
+ * References to executions, as XState's machines hold them: actor refs that know the id of their execution. In the store
+ * a reference is `{ "xstate$$type": 1, "id": <execution id> }`, and an `Error` is `{ "xstate$$type": "error", … }`.
+ */
+import { NotSerializable } from '@harel/store-base'
+import {
+  type ActorLogic,
+  type AnyActorRef,
+  type AnyEventObject,
+  createActor,
+  type EventObject,
+  type Snapshot,
+} from 'xstate'
+import { currentStep } from './effect.js'
+
+const REFERENCE = 1
+const ERROR = 'error'
+
+/** The execution that a reference stands for. */
+const executionIds = new WeakMap<object, string>()
+
+const stub = (snapshot: Snapshot<unknown>): ActorLogic<Snapshot<unknown>, EventObject> => ({
+  transition: (same) => same,
+  getInitialSnapshot: () => snapshot,
+  getPersistedSnapshot: (same) => same,
+})
+
+const ACTIVE: Snapshot<unknown> = { status: 'active', output: undefined, error: undefined }
+
+const isReference = (value: object): value is AnyActorRef => 'sessionId' in value && 'send' in value && 'ref' in value
+
+/** Makes an actor stand for an execution: what is sent to it by `ref.send` in an action becomes an event in the commit. */
+export function bind(ref: AnyActorRef, executionId: string): void {
+  executionIds.set(ref, executionId)
+  ref.send = (event: AnyEventObject) => currentStep().send(ref, event)
+}
+
+export const executionIdOf = (ref: object): string | undefined => executionIds.get(ref)
+
+/** What the machine of an execution sees of an actor that is no part of it. */
+export function reference(
+  executionId: string,
+  options: { id?: string; parent?: AnyActorRef; systemId?: string; src?: string; snapshot?: Snapshot<unknown> } = {},
+): AnyActorRef {
+  const { snapshot = ACTIVE, id = executionId, ...rest } = options
+  const ref: AnyActorRef = createActor(stub(snapshot), { id, ...rest })
+  bind(ref, executionId)
+  return ref
+}
+
+/**
+ * A reference to any execution, for `sendTo`:
+ * `sendTo(({ context }) => execution(context.warehouse), { type: 'RESERVE' })`.
+ */
+export const execution = (id: string): AnyActorRef => reference(id)
+
+/** Deeper than any store takes: what contains itself ends here and is refused by the store, with its path. */
+const DEPTH = 256
+
+/**
+ * The value with each reference and each error in its stored form. What is plain already is returned as it is.
+ *
+ * @throws NotSerializable for a reference to an actor that is no execution
+ */
+export function encode(value: unknown, path: string, depth = DEPTH): unknown {
+  if (typeof value !== 'object' || value === null || depth === 0) return value
+  if (value instanceof Error) return { xstate$$type: ERROR, name: value.name, message: value.message }
+  if (isReference(value)) {
+    const id = executionIdOf(value)
+    if (id === undefined) throw new NotSerializable(path, 'refers to an actor that is no execution')
+    return { xstate$$type: REFERENCE, id }
+  }
+  return mapped(value, (member, key) =>
+    encode(member, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`, depth - 1),
+  )
+}
+
+/** The opposite of `encode`; `refer` gives the reference to an execution. */
+export function decode(value: unknown, refer: (executionId: string) => AnyActorRef): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if ('xstate$$type' in value) {
+    const { xstate$$type: type, id, name, message } = value as { [key: string]: unknown }
+    if (type === REFERENCE && typeof id === 'string') return refer(id)
+    if (type === ERROR) return Object.assign(new Error(String(message)), { name })
+  }
+  return mapped(value, (member) => decode(member, refer))
+}
+
+/** The same container if no member changes, a copy otherwise. What is neither plain nor an array is left alone. */
+function mapped(value: object, change: (member: unknown, key: string) => unknown): unknown {
+  if (!Array.isArray(value)) {
+    const prototype: unknown = Object.getPrototypeOf(value)
+    if (prototype !== Object.prototype && prototype !== null) return value
+  }
+  let copy: { [key: string]: unknown } | unknown[] | undefined
+  for (const key of Object.keys(value)) {
+    const member = (value as { [key: string]: unknown })[key]
+    const next = change(member, key)
+    if (next === member) continue
+    copy ??= Array.isArray(value) ? value.slice() : { ...value }
+    ;(copy as { [key: string]: unknown })[key] = next
+  }
+  return copy ?? value
+}

@@ -1,0 +1,107 @@
+import { checkCount, checkFlag, InvalidArgument } from '@harel/store-base'
+import type { AnyStateMachine } from 'xstate'
+import type { PersistedMachine } from './snapshot.js'
+
+/** Where an execution stands whose version this runner does not have, and where it is to go. */
+export interface Migration {
+  readonly executionId: string
+  readonly definitionId: string
+  readonly from: string
+  readonly to: string
+}
+
+export interface RunnerOptions<Machines extends readonly AnyStateMachine[] = readonly AnyStateMachine[]> {
+  /**
+   * The machines to run, with those that they invoke by name. Of several versions of one id, the last is for new
+   * executions; the others are for those that were created with them.
+   */
+  machines: Machines
+  /**
+   * Brings an execution of a version that is not among the machines to the newest one. What it returns is stored with
+   * the next step. Undefined, or no `migrate`: the execution stays as it is and `UnknownMachine` is raised.
+   */
+  migrate?: (stored: PersistedMachine, migration: Migration) => PersistedMachine | undefined
+  /** Whether a throwing action makes the execution FAILED, or the call fail with nothing written. Default: `fail`. */
+  onActionError?: 'fail' | 'raise'
+  /** Whether `send` refuses a type that the machine has no transition for. Default: `pass` (XState ignores it). */
+  unknownEvents?: 'pass' | 'refuse'
+  /** Store a step of the trace with each commit. Default: false. */
+  trace?: boolean
+  /** How many entries are worked on at once. Default: 64. */
+  concurrency?: number
+  /** How many promises, callbacks and observables this process runs at once; others wait. Default: 256. */
+  maxInvoked?: number
+  /** How many lost races for one execution end in `TooManyConflicts`. Default: 20. */
+  maxConflicts?: number
+  /** How many attempts at delivering an entry, or at an invoked promise, there are before it is given up. Default: 8. */
+  maxAttempts?: number
+  /** For how long, in seconds, others keep away from what this process works on. Renewed while it does. Default: 30. */
+  lease?: number
+  /** How old, in seconds, an entry must be before others than its writer relay it. Default: 2. */
+  grace?: number
+  /** The longest pause between two sweeps of an idle fleet, in seconds. Default: 2. */
+  maxPause?: number
+  /** How many entries a sweep reads at once. Default: 256. */
+  pageSize?: number
+  /** Epoch seconds. Default: the system's clock. */
+  clock?: () => number
+  /** From 0 to 1, for jitter. Default: `Math.random`. */
+  random?: () => number
+  /** What `log()` actions write to. Default: `console.log`. */
+  logger?: (...values: unknown[]) => void
+  /** Called with what goes wrong behind the scenes; none of it is lost by that. Default: `console.warn`. */
+  onWarning?: (message: string, cause?: unknown) => void
+}
+
+/** The options with their defaults. */
+export interface Settings extends Required<Omit<RunnerOptions, 'machines' | 'migrate'>> {
+  readonly migrate: RunnerOptions['migrate']
+}
+
+const seconds = (name: string, value: number): number => {
+  if (typeof value === 'number' && Number.isFinite(value) && value > 0) return value
+  throw new InvalidArgument(name, value, 'a positive number of seconds')
+}
+
+const oneOf = <T extends string>(name: string, value: T, allowed: readonly T[]): T => {
+  if (allowed.includes(value)) return value
+  throw new InvalidArgument(name, value, `one of ${allowed.join(', ')}`)
+}
+
+const callable = <T>(name: string, value: T): T => {
+  if (value === undefined || typeof value === 'function') return value
+  throw new InvalidArgument(name, value, 'a function')
+}
+
+const KNOWN = new Set(
+  (
+    'machines migrate onActionError unknownEvents trace concurrency maxInvoked maxConflicts maxAttempts ' +
+    'lease grace maxPause pageSize clock random logger onWarning'
+  ).split(' '),
+)
+
+/** @throws InvalidArgument also for a member that nobody would look at: a misspelt option must not mean its default */
+export function checkSettings(options: RunnerOptions): Settings {
+  for (const key of Object.keys(options)) {
+    if (!KNOWN.has(key)) throw new InvalidArgument(`options.${key}`, undefined, 'absent: there is no such option')
+  }
+  if (!Array.isArray(options.machines)) throw new InvalidArgument('machines', options.machines, 'an array of machines')
+  return {
+    migrate: callable('migrate', options.migrate),
+    onActionError: oneOf('onActionError', options.onActionError ?? 'fail', ['fail', 'raise']),
+    unknownEvents: oneOf('unknownEvents', options.unknownEvents ?? 'pass', ['pass', 'refuse']),
+    trace: checkFlag('trace', options.trace ?? false),
+    concurrency: checkCount('concurrency', options.concurrency ?? 64, 1),
+    maxInvoked: checkCount('maxInvoked', options.maxInvoked ?? 256, 1),
+    maxConflicts: checkCount('maxConflicts', options.maxConflicts ?? 20, 1),
+    maxAttempts: checkCount('maxAttempts', options.maxAttempts ?? 8, 1),
+    lease: seconds('lease', options.lease ?? 30),
+    grace: seconds('grace', options.grace ?? 2),
+    maxPause: seconds('maxPause', options.maxPause ?? 2),
+    pageSize: checkCount('pageSize', options.pageSize ?? 256, 1, 1000),
+    clock: callable('clock', options.clock) ?? (() => Date.now() / 1000),
+    random: callable('random', options.random) ?? Math.random,
+    logger: callable('logger', options.logger) ?? console.log,
+    onWarning: callable('onWarning', options.onWarning) ?? ((...found) => console.warn(...found)),
+  }
+}

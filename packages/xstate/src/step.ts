@@ -1,0 +1,227 @@
+/** One event of a machine, in memory: transition, actions, and what is to be committed. */
+import {
+  type Execution,
+  type HarelEvent,
+  type JsonObject,
+  type JsonValue,
+  newEvent,
+  type Step,
+  StoreError,
+} from '@harel/store-base'
+import type { AnyActorRef, AnyActorScope, AnyEventObject, AnyMachineSnapshot } from 'xstate'
+import { type Action, collect } from './actions.js'
+import { ActionFailed, RunnerError } from './errors.js'
+import { type Draft, type Host, newDraft } from './host.js'
+import type { Definition } from './machines.js'
+import { decode, encode } from './references.js'
+import { INIT } from './reserved.js'
+import {
+  activePath,
+  childOf,
+  type PersistedMachine,
+  RESERVED_KEY,
+  readPersisted,
+  restore,
+  unstarted,
+  writePersisted,
+} from './snapshot.js'
+
+/** The machine of an execution and what is stored of it, brought to the newest version if need be. */
+export interface Found {
+  readonly definition: Definition
+  readonly stored: PersistedMachine
+}
+
+/** @throws UnknownMachine */
+export function findMachine(host: Host, execution: Execution): Found {
+  const stored = readPersisted(execution)
+  const { definitionId } = execution
+  const exact = host.machines.find(definitionId, stored.version)
+  if (exact !== undefined) return { definition: exact, stored }
+  const { migrate } = host.settings
+  if (migrate !== undefined && host.machines.knows(definitionId)) {
+    const newest = host.machines.newest(definitionId)
+    const migration = { executionId: execution.id, definitionId, from: stored.version, to: newest.version }
+    const moved = migrate(structuredClone(stored), migration)
+    if (moved !== undefined) return { definition: newest, stored: { ...moved, version: newest.version } }
+  }
+  return { definition: host.machines.get(definitionId, stored.version), stored }
+}
+
+interface Cause {
+  readonly event: HarelEvent
+  readonly command?: NonNullable<Step['command']>
+}
+
+/**
+ * Takes the execution one event further. A transition or an action that throws makes it FAILED: in the state before the
+ * event, which waits in `deferred` for `redrive`; or, by option, is raised as `ActionFailed`.
+ */
+export async function advance(host: Host, execution: Execution, found: Found, cause: Cause): Promise<Draft> {
+  const from = { fromStatus: execution.status, fromPath: execution.activePath }
+  const { event } = cause
+  const stored = withSender(found.stored, event)
+  let draft: Draft
+  let names: string[] = []
+  try {
+    const taken = transition(host, execution, { ...found, stored }, event)
+    if (taken.snapshot.status === 'error') throw taken.snapshot.error
+    const id = event.kind === INIT ? 'start' : event.id
+    const collected = await collect({ host, execution, definition: found.definition, stored, ...taken, cause: id })
+    ;({ draft, names } = collected)
+    settle(execution, collected.next, taken.snapshot, draft)
+  } catch (error) {
+    if (error instanceof RunnerError || error instanceof StoreError || host.signal.aborted) throw error
+    if (host.settings.onActionError === 'raise') throw new ActionFailed(execution.id, error)
+    draft = fail(execution, found.stored, event, error)
+  }
+  execution.processedEvents += 1
+  describe(host, execution, draft, { ...from, cause, names })
+  return draft
+}
+
+/** A child whose last event this is has ended, and needs no stopping. */
+function withSender(stored: PersistedMachine, { kind, data }: HarelEvent): PersistedMachine {
+  if (!/^xstate\.(done|error)\.actor\./.test(kind)) return stored
+  const [actorId, child] = childOf(stored, data.executionId) ?? []
+  if (actorId === undefined || child === undefined) return stored
+  return { ...stored, children: { ...stored.children, [actorId]: { ...child, finished: true } } }
+}
+
+interface Transitioned {
+  readonly snapshot: AnyMachineSnapshot
+  readonly actions: Action[]
+}
+
+/**
+ * What XState's `initialTransition` and `transition` do, with an actor scope of our own: theirs knows neither a parent nor
+ * children, so that `sendParent` and `sendTo` would throw.
+ */
+function transition(host: Host, execution: Execution, { definition, stored }: Found, event: HarelEvent): Transitioned {
+  const actions: Action[] = []
+  const { machine } = definition
+  const scopeOf = (self: AnyActorRef): AnyActorScope => ({
+    self,
+    id: self.id,
+    sessionId: self.sessionId,
+    system: self.system,
+    logger: host.settings.logger,
+    defer: () => {},
+    emit: () => {},
+    stopChild: () => {},
+    actionExecutor: (action: Action) => {
+      actions.push(action)
+      // It makes room in the system for the next actor of the same systemId; with `stopChild` above it does no more.
+      if (action.type === 'xstate.stopChild') action.exec?.(action.info, action.params)
+    },
+  })
+  if (event.kind === INIT) {
+    const { self, refer } = unstarted(execution)
+    const { input } = decode(event.data, refer) as { input?: unknown }
+    return { snapshot: machine.getInitialSnapshot(scopeOf(self), input), actions }
+  }
+  const { self, snapshot, refer } = restore(execution, stored, definition)
+  const data = decode(event.data, refer) as object
+  const next: unknown = machine.transition(snapshot, { ...data, type: event.kind } as AnyEventObject, scopeOf(self))
+  return { snapshot: next as AnyMachineSnapshot, actions }
+}
+
+/** Puts the new state into the record. */
+function settle(execution: Execution, next: PersistedMachine, snapshot: AnyMachineSnapshot, draft: Draft): void {
+  writePersisted(execution, next)
+  execution.activePath = activePath(next.value ?? {})
+  if (snapshot.status === 'active') {
+    if (execution.status === 'PENDING') execution.status = 'RUNNING'
+    if (next.sync) tellParent(execution, next, draft, 'snapshot', { snapshot: shown(next, snapshot) })
+    return
+  }
+  execution.status = execution.status === 'CANCELLING' ? 'CANCELLED' : 'DONE'
+  execution.outcome = execution.activePath
+  tellParent(execution, next, draft, 'done.actor', next.output === undefined ? {} : { output: next.output })
+}
+
+const shown = ({ value, context }: PersistedMachine, { status }: AnyMachineSnapshot): JsonValue => ({
+  status,
+  value: value as JsonValue,
+  context,
+})
+
+/** In XState's words: `xstate.done.actor.<id>` and the like. `executionId` says which child of that id it was. */
+export function tellParent(
+  { id, parentId }: Execution,
+  { actorId }: { actorId?: string },
+  draft: Draft,
+  what: 'done.actor' | 'error.actor' | 'snapshot',
+  data: JsonObject,
+): void {
+  if (parentId === null || actorId === undefined) return
+  const event = newEvent({ kind: `xstate.${what}.${actorId}`, data: { ...data, actorId, executionId: id } })
+  draft.emits.push({ targetId: parentId, event })
+}
+
+/** What a thrown value is called in a record. */
+export const errorText = (error: unknown): string =>
+  error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+
+/** A thrown value as an event carries it. */
+export const errorData = (error: unknown): JsonValue =>
+  encode(error instanceof Error ? error : new Error(String(error)), 'error') as JsonValue
+
+function fail(execution: Execution, stored: PersistedMachine, event: HarelEvent, error: unknown): Draft {
+  const draft = newDraft()
+  const cancelling = execution.status === 'CANCELLING'
+  execution.status = 'FAILED'
+  execution.error = errorText(error)
+  execution.deferred = [event, ...execution.deferred]
+  disarm(stored, draft)
+  writePersisted(execution, cancelling ? { ...stored, cancelling } : stored)
+  tellParent(execution, stored, draft, 'error.actor', { error: errorData(error) })
+  return draft
+}
+
+/** Takes the timers out of the queue, where they would be found due in each sweep; the record keeps them. */
+export function disarm({ timers }: PersistedMachine, draft: Draft): void {
+  for (const path of Object.keys(timers)) draft.timers.set(path, { action: 'cancel', path })
+}
+
+/** Puts the timers that the record has kept back into the queue; late ones are due at once. */
+export function rearm({ timers }: PersistedMachine, draft: Draft): void {
+  for (const [path, { at }] of Object.entries(timers)) {
+    draft.timers.set(path, { action: 'schedule', path, fireAt: at })
+  }
+}
+
+interface Described {
+  readonly fromStatus: Execution['status']
+  readonly fromPath: string | null
+  readonly cause: Cause
+  readonly names: string[]
+}
+
+/** For observers, and for the trace if there is one. */
+function describe(host: Host, execution: Execution, draft: Draft, { cause, names, ...from }: Described): void {
+  const { event, command } = cause
+  const isStart = event.kind === INIT
+  draft.step = {
+    cause: command !== undefined ? 'control' : isStart ? 'start' : 'event',
+    ...from,
+    toStatus: execution.status,
+    toPath: execution.activePath,
+    eventKind: event.kind,
+    eventId: event.id,
+    actions: names,
+    ...(command !== undefined && { command }),
+  }
+  if (!host.settings.trace) return
+  draft.trace = {
+    event_kind: event.kind,
+    event_id: isStart ? null : event.id,
+    from_path: from.fromPath,
+    to_path: execution.activePath,
+    from_status: from.fromStatus,
+    to_status: execution.status,
+    actions: names,
+    context_out: (execution.context[RESERVED_KEY] as JsonObject | undefined)?.context ?? {},
+    timestamp: host.settings.clock(),
+  }
+}

@@ -1,0 +1,308 @@
+/**
+ * Finds what nobody carries on: entries and timers that a crash has orphaned.
+ *
+ * All runners of a prefix share one sweep, through one execution (id and definition `harel.sweep`): it says from where
+ * the queues are to be read on, which parts of them are being worked on and until when, and when the next sweep is due.
+ * Whoever commits the next position owns the page that it has read. So each row is read once, however many runners there
+ * are; and what a runner has claimed and not removed is found again by the next sweep when the claim has run out.
+ */
+import {
+  type DueTimer,
+  type Execution,
+  type JsonValue,
+  newExecution,
+  type OutboxEntry,
+  type SpawnEntry,
+  StoreConflict,
+} from '@harel/store-base'
+import { type Host, newDraft } from './host.js'
+import { type Entry, eventWork, type Relay } from './relay.js'
+import { SWEEP } from './reserved.js'
+import { RESERVED_KEY } from './snapshot.js'
+import { update, write } from './update.js'
+import { spawnWork } from './work.js'
+
+/** The shortest pause between two sweeps, in seconds; it doubles while there is nothing to do. */
+const SHORTEST = 0.1
+
+/** How long it may take to read a page, in seconds, before others read it. */
+const READING = 5
+
+/** What this process has found to be for others is not looked at again for so long, in seconds. */
+const LEFT_ALONE = 30
+const MOST_LEFT_ALONE = 10_000
+
+/** A part of the queues that a runner is working on: from, to, both included. */
+interface Claim {
+  owner: string
+  /** Epoch seconds. */
+  until: number
+  outbox?: [number, number]
+  spawns?: [number, number]
+  timers?: [DueTimer, DueTimer]
+}
+
+interface SweepState {
+  /** The runner that has committed last; while `reading`, it alone reads the queues. */
+  owner?: string
+  /** Until when, in epoch seconds. */
+  reading?: number
+  /** When the next sweep may begin, in epoch seconds. */
+  nextAt: number
+  pause: number
+  /** Behind these the current sweep reads on; absent: from the beginning. */
+  outbox?: number
+  spawns?: number
+  timers?: DueTimer
+  claims: Claim[]
+  /** Executions that are worked on for longer than others would wait, with the time until which they are. */
+  busy: { [executionId: string]: number }
+}
+
+interface Page {
+  outbox: OutboxEntry[]
+  spawns: SpawnEntry[]
+  timers: DueTimer[]
+}
+
+const compare = (a: DueTimer, b: DueTimer): number =>
+  a.fireAt - b.fireAt ||
+  Buffer.compare(Buffer.from(a.executionId), Buffer.from(b.executionId)) ||
+  Buffer.compare(Buffer.from(a.path), Buffer.from(b.path))
+
+const within = (seq: number, range: readonly [number, number] | undefined): boolean =>
+  range !== undefined && seq >= range[0] && seq <= range[1]
+
+/** First and last of what was read. */
+const span = <T>(entries: readonly T[]): [T, T] | undefined => {
+  const [first, last] = [entries[0], entries.at(-1)]
+  return first === undefined || last === undefined ? undefined : [first, last]
+}
+
+export class Sweep {
+  readonly #host: Host
+  readonly #relay: Relay
+  /** Seqs and timers that are not for this process, with the time until which it leaves them alone. */
+  readonly #left = new Map<string, number>()
+  /** The claim of this process, while it works on it. */
+  #claim: Claim | undefined
+  readonly #busy = new Set<string>()
+
+  constructor(host: Host, relay: Relay) {
+    this.#host = host
+    this.#relay = relay
+  }
+
+  /**
+   * Claims the next page and works through it.
+   *
+   * @returns after how many seconds it is worth while to come again
+   */
+  async round(): Promise<number> {
+    const { settings, store } = this.#host
+    const now = settings.clock()
+    const loaded = (await store.load(SWEEP)) ?? newExecution({ id: SWEEP, definitionId: SWEEP, status: 'RUNNING' })
+    const execution = { ...loaded }
+    const state = stateOf(execution)
+    if (now < state.nextAt) return this.#until(state.nextAt - now)
+    const soon = SHORTEST * settings.random()
+    if (state.owner !== this.#host.id) {
+      // Others are about: only one of them is to read the page.
+      if ((state.reading ?? 0) > now) return soon
+      if (!(await this.#commit(execution, { ...state, owner: this.#host.id, reading: now + READING }))) return soon
+    }
+    const page = await this.#read(state, now)
+    const mine = this.#filter(page, state, now)
+    const next = this.#advance(state, page, mine, now)
+    if (!(await this.#commit(execution, next))) return soon
+    await this.#work(mine)
+    return this.#until(Math.max(0, next.nextAt - settings.clock()))
+  }
+
+  /** Not all at the same moment. */
+  #until(seconds: number): number {
+    return seconds + this.#host.settings.random() * Math.max(SHORTEST, seconds / 4)
+  }
+
+  async #read(state: SweepState, now: number): Promise<Page> {
+    const { store, settings } = this.#host
+    const { pageSize: limit, grace } = settings
+    const [spawns, outbox, timers] = await Promise.all([
+      store.pendingSpawns({ limit, after: state.spawns }),
+      store.pendingOutbox({ limit, after: state.outbox }),
+      // Whoever has armed a timer fires it when it is due; what is late is anybody's.
+      store.dueTimers(now - grace / 2, { limit, after: state.timers }),
+    ])
+    return { outbox, spawns, timers }
+  }
+
+  /** What of a page is to be done by this process. */
+  #filter(page: Page, { claims, busy }: SweepState, now: number): Page {
+    const others = claims.filter(({ until, owner }) => until > now && owner !== this.#host.id)
+    const free = (id: string | null, key: string): boolean =>
+      (id === null || !((busy[id] ?? 0) > now)) && !((this.#left.get(key) ?? 0) > now)
+    return {
+      outbox: page.outbox.filter(
+        (entry) =>
+          !others.some(({ outbox }) => within(entry.seq, outbox)) &&
+          !this.#relay.has(entry.seq) &&
+          free(entry.targetId, `outbox ${entry.seq}`) &&
+          this.#isOld(entry, now),
+      ),
+      spawns: page.spawns.filter(
+        (entry) =>
+          !others.some(({ spawns }) => within(entry.seq, spawns)) &&
+          free(entry.childId, `spawn ${entry.seq}`) &&
+          this.#isOldSpawn(entry, now),
+      ),
+      timers: page.timers.filter(
+        (timer) =>
+          !others.some(
+            ({ timers: range }) => range && compare(timer, range[0]) >= 0 && compare(timer, range[1]) <= 0,
+          ) && free(timer.executionId, keyOf(timer)),
+      ),
+    }
+  }
+
+  /** Whether its sender should have delivered it already. */
+  #isOld({ event }: OutboxEntry, now: number): boolean {
+    return !(Date.parse(event.createdTime ?? '') / 1000 > now - this.#host.settings.grace)
+  }
+
+  #isOldSpawn(entry: SpawnEntry, now: number): boolean {
+    return (spawnWork(entry)?.data.at ?? 0) <= now - this.#host.settings.grace
+  }
+
+  #advance(state: SweepState, page: Page, mine: Page, now: number): SweepState {
+    const { lease, pageSize, maxPause } = this.#host.settings
+    const found = mine.outbox.length + mine.spawns.length + mine.timers.length
+    const [lastEvent, lastSpawn, lastTimer] = [page.outbox.at(-1), page.spawns.at(-1), page.timers.at(-1)]
+    // Behind what is too young there is only what is younger.
+    const after = {
+      ...(page.outbox.length >= pageSize && lastEvent && this.#isOld(lastEvent, now) && { outbox: lastEvent.seq }),
+      ...(page.spawns.length >= pageSize && lastSpawn && this.#isOldSpawn(lastSpawn, now) && { spawns: lastSpawn.seq }),
+      ...(page.timers.length >= pageSize && lastTimer && { timers: lastTimer }),
+    }
+    const more = Object.keys(after).length > 0
+    const nextPause = found > 0 ? SHORTEST : Math.min(maxPause, state.pause * 2)
+    const [outbox, spawns, timers] = [span(mine.outbox), span(mine.spawns), span(mine.timers)]
+    this.#claim =
+      found === 0
+        ? undefined
+        : {
+            owner: this.#host.id,
+            until: now + lease,
+            ...(outbox && { outbox: [outbox[0].seq, outbox[1].seq] }),
+            ...(spawns && { spawns: [spawns[0].seq, spawns[1].seq] }),
+            ...(timers && { timers }),
+          }
+    return {
+      owner: this.#host.id,
+      nextAt: more ? now : now + nextPause,
+      pause: nextPause,
+      ...after,
+      claims: [
+        ...state.claims.filter(({ owner, until }) => owner !== this.#host.id && until > now),
+        ...(this.#claim ? [this.#claim] : []),
+      ],
+      busy: Object.fromEntries(Object.entries(state.busy).filter(([id, until]) => until > now || this.#busy.has(id))),
+    }
+  }
+
+  async #commit(execution: Execution, state: SweepState): Promise<boolean> {
+    execution.context = { [RESERVED_KEY]: state as unknown as JsonValue }
+    try {
+      await write(this.#host, execution, newDraft())
+      return true
+    } catch (error) {
+      // Somebody else has claimed it.
+      if (!(error instanceof StoreConflict)) throw error
+      this.#claim = undefined
+      return false
+    }
+  }
+
+  async #work({ outbox, spawns, timers }: Page): Promise<void> {
+    if (outbox.length + spawns.length + timers.length === 0) return
+    const renewing = setInterval(() => void this.#renew().catch(() => {}), (this.#host.settings.lease / 3) * 1000)
+    try {
+      const done: number[] = []
+      const children = spawns.map((entry) => async () => {
+        const work = spawnWork(entry)
+        if (work !== undefined && (await this.#relay.sweptSpawn(work))) done.push(entry.seq)
+        else this.#leave(`spawn ${entry.seq}`)
+      })
+      await this.#all(children)
+      if (done.length > 0) await this.#host.store.ackSpawn(done)
+      const byTarget = Map.groupBy(outbox, ({ targetId }) => targetId)
+      const events = [...byTarget.values()].map((entries) => async () => {
+        const left = await this.#relay.events(
+          entries.map((entry): Entry => ({ seq: entry.seq, work: eventWork(entry) })),
+        )
+        for (const seq of left) this.#leave(`outbox ${seq}`)
+      })
+      const alarms = timers.map((timer) => async () => {
+        if (!(await this.#relay.settle({ kind: 'timer', ...timer }))) this.#leave(keyOf(timer))
+      })
+      await this.#all([...events, ...alarms])
+    } finally {
+      clearInterval(renewing)
+      this.#claim = undefined
+    }
+  }
+
+  async #all(tasks: readonly (() => Promise<void>)[]): Promise<void> {
+    await Promise.all(tasks.map((task) => this.#relay.run(task)))
+  }
+
+  #leave(key: string): void {
+    this.#left.delete(key)
+    this.#left.set(key, this.#host.settings.clock() + LEFT_ALONE)
+    for (const oldest of this.#left.keys()) {
+      if (this.#left.size <= MOST_LEFT_ALONE) return
+      this.#left.delete(oldest)
+    }
+  }
+
+  /** Keeps others away from what this process is still working on. */
+  #renew(): Promise<void> {
+    const until = this.#host.settings.clock() + this.#host.settings.lease
+    return update<void>(this.#host, SWEEP, undefined, ({ execution }) => {
+      if (execution === undefined) return { result: undefined }
+      const state = stateOf(execution)
+      const own = this.#claim
+      const claims = state.claims.filter(({ owner }) => owner !== this.#host.id)
+      const busy = { ...state.busy, ...Object.fromEntries([...this.#busy].map((id) => [id, until])) }
+      const next: SweepState = { ...state, claims: own === undefined ? claims : [...claims, { ...own, until }], busy }
+      execution.context = { [RESERVED_KEY]: next as unknown as JsonValue }
+      return { result: undefined, draft: newDraft() }
+    })
+  }
+
+  /**
+   * Works on an execution; if that takes longer than others would wait before they take it up as orphaned, it tells them,
+   * and goes on telling them until it is done.
+   */
+  async holding<T>(executionId: string, work: () => Promise<T>): Promise<T> {
+    const { grace, lease } = this.#host.settings
+    let timeout: NodeJS.Timeout
+    const hold = () => {
+      this.#busy.add(executionId)
+      timeout = setTimeout(hold, (lease / 3) * 1000)
+      // What cannot be told now is told the next time.
+      this.#renew().catch(() => {})
+    }
+    timeout = setTimeout(hold, (grace / 2) * 1000)
+    try {
+      return await work()
+    } finally {
+      clearTimeout(timeout)
+      this.#busy.delete(executionId)
+    }
+  }
+}
+
+const keyOf = ({ executionId, path, fireAt }: DueTimer): string => `timer ${fireAt} ${executionId} ${path}`
+
+const stateOf = ({ context }: Execution): SweepState =>
+  (context[RESERVED_KEY] as unknown as SweepState | undefined) ?? { nextAt: 0, pause: SHORTEST, claims: [], busy: {} }

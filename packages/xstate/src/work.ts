@@ -1,0 +1,69 @@
+/** What there is to do for executions besides the events from outside, and how it is done. */
+import { type HarelEvent, type SpawnEntry, StoreConflict, StoreError } from '@harel/store-base'
+import { RunnerError, UnknownMachine } from './errors.js'
+import { fireTimer, handleEvent, start } from './handle.js'
+import type { Host } from './host.js'
+import { INVOKED, LEASE_PATH, RETRY_PATH, type StartData } from './reserved.js'
+import { RESERVED_KEY } from './snapshot.js'
+
+/** A child to be started. */
+export interface SpawnWork {
+  readonly kind: 'spawn'
+  readonly parentId: string
+  readonly childId: string
+  readonly data: StartData
+}
+
+export type Work =
+  | { readonly kind: 'event'; readonly targetId: string; readonly event: HarelEvent }
+  | SpawnWork
+  | { readonly kind: 'timer'; readonly executionId: string; readonly path: string; readonly fireAt: number }
+
+/** The execution that is worked on. */
+export const subjectOf = (work: Work): string =>
+  work.kind === 'event' ? work.targetId : work.kind === 'spawn' ? work.childId : work.executionId
+
+/** Undefined: it was not written by this package. */
+export function spawnWork({ parentId, childId, context }: Omit<SpawnEntry, 'seq'>): SpawnWork | undefined {
+  const data = context[RESERVED_KEY] as unknown as StartData | undefined
+  return typeof data === 'object' && data !== null ? { kind: 'spawn', parentId, childId, data } : undefined
+}
+
+/**
+ * Does it, once or once more: whatever was done already is found done.
+ *
+ * @returns false if it is not for this process: the machine is not known here
+ * @throws what stands in the way
+ */
+export async function perform(host: Host, work: Work): Promise<boolean> {
+  try {
+    if (work.kind === 'event') await handleEvent(host, work.targetId, work.event)
+    else if (work.kind === 'spawn') await startChild(host, work)
+    else if (work.path === LEASE_PATH) return await host.invocations.takeUp(work.executionId)
+    else if (work.path === RETRY_PATH) await host.deliveries.retry(work.executionId)
+    else await fireTimer(host, work.executionId, work.path, work.fireAt)
+    return true
+  } catch (error) {
+    if (error instanceof UnknownMachine) return false
+    throw error
+  }
+}
+
+async function startChild(host: Host, { parentId, childId: id, data }: SpawnWork): Promise<void> {
+  try {
+    if (data.definitionId === INVOKED) return await host.invocations.create(id, parentId, data)
+    const definition = host.machines.get(data.definitionId, data.version)
+    await start(host, { id, definition, input: data.input, parent: { id: parentId, data } })
+  } catch (error) {
+    // It was started before.
+    if (!(error instanceof StoreConflict)) throw error
+  }
+}
+
+/** Whether trying again may help before anybody has done anything about it, so that it is no attempt to be counted. */
+export function isPassing(host: Host, error: unknown): boolean {
+  if (host.signal.aborted) return true
+  if (error instanceof StoreError)
+    return error.retryable || error.code === 'STORE_CLOSED' || error.code === 'OUTCOME_UNKNOWN'
+  return error instanceof RunnerError && error.code === 'RUNNER_CLOSED'
+}

@@ -1,0 +1,85 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { asyncStore, type Execution, type ExecutionStore } from '@harel/store-base'
+import { DictStore } from '@harel/store-dict'
+import { AsyncSqliteStore, SqliteStore } from '@harel/store-sqlite'
+import { DurableRunner, type RunnerOptions } from '@harel/xstate'
+import { onTestFinished } from 'vitest'
+import type { AnyStateMachine } from 'xstate'
+
+/** The path of a file that does not exist yet, in a folder that goes with the test. */
+export function freshFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'harel-xstate-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return join(folder, 'harel.db')
+}
+
+/** One store of each kind, empty. */
+export const stores: readonly { name: string; open: () => Promise<ExecutionStore> }[] = [
+  { name: 'DictStore', open: async () => asyncStore(new DictStore({ copy: true })) },
+  { name: 'SqliteStore', open: async () => asyncStore(SqliteStore.open(freshFile())) },
+  { name: 'AsyncSqliteStore', open: () => AsyncSqliteStore.open(freshFile()) },
+]
+
+/** A store that goes with the test. */
+export async function openStore(open = stores[0]?.open): Promise<ExecutionStore> {
+  if (open === undefined) throw new Error('there is no store to open')
+  const store = await open()
+  onTestFinished(() => store.close())
+  return store
+}
+
+/** A clock that stands still until it is moved, in epoch seconds. */
+export class TestClock {
+  now = 1_700_000_000
+  readonly read = (): number => this.now
+}
+
+/** A runner that goes with the test; its warnings are kept. */
+export function runnerOn<const M extends readonly AnyStateMachine[]>(
+  store: ExecutionStore,
+  options: RunnerOptions<M>,
+): DurableRunner<M> & { warnings: string[] } {
+  const warnings: string[] = []
+  const runner = new DurableRunner(store, { onWarning: (message) => warnings.push(message), ...options })
+  onTestFinished(() => runner.close())
+  return Object.assign(runner, { warnings })
+}
+
+/** Lets it run until the test has finished. */
+export function keepRunning(runner: DurableRunner<readonly AnyStateMachine[]>): void {
+  const abort = new AbortController()
+  const running = runner.run({ signal: abort.signal })
+  onTestFinished(async () => {
+    abort.abort()
+    await running
+  })
+}
+
+/** Waits until it holds. */
+export async function until(holds: () => boolean | Promise<boolean>, seconds = 20): Promise<void> {
+  for (const end = Date.now() + seconds * 1000; !(await holds()); await sleep(10)) {
+    if (Date.now() > end) throw new Error(`after ${seconds} seconds it does not hold: ${holds}`)
+  }
+}
+
+/** The stored execution, which has to exist. */
+export async function stored(store: ExecutionStore, id: string): Promise<Execution> {
+  const execution = await store.load(id)
+  if (execution === undefined) throw new Error(`there is no ${id}`)
+  return execution
+}
+
+/** What the machine of a stored execution has as its context. */
+export async function contextOf(store: ExecutionStore, id: string): Promise<unknown> {
+  return ((await stored(store, id)).context.xstate as { context: unknown }).context
+}
+
+/** Everything that comes. */
+export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const item of items) found.push(item)
+  return found
+}

@@ -1,0 +1,3 @@
+import { library } from '@harel-tooling/build'
+
+export default library()
