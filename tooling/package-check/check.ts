@@ -11,7 +11,9 @@ import { delimiter, join } from 'node:path'
 
 interface Manifest {
   name: string
+  version: string
   dependencies?: Record<string, string>
+  peerDependencies?: Record<string, string>
 }
 
 interface Tarball {
@@ -32,10 +34,17 @@ const run = (cwd: string, command: string, ...args: string[]): string => {
   throw new Error(`${command} ${args.join(' ')} failed in ${cwd}\n${stdout}${stderr}${error?.message ?? ''}`)
 }
 
-const dependenciesOf = (folder: string): [name: string, range: string][] => {
-  const manifest: Manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  return Object.entries(manifest.dependencies ?? {})
-}
+const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+
+const dependenciesOf = (folder: string): [name: string, range: string][] =>
+  Object.entries(manifestOf(folder).dependencies ?? {})
+
+/** What the user has to install beside the package, in the version that the workspace has. */
+const peersOf = (folder: string): [name: string, version: string][] =>
+  Object.keys(manifestOf(folder).peerDependencies ?? {}).map((name) => [
+    name,
+    manifestOf(join(folder, 'node_modules', name)).version,
+  ])
 
 const isWorkspace = ([, range]: [name: string, range: string]): boolean => range.startsWith('workspace:')
 
@@ -55,7 +64,7 @@ const checkTarball = (folder: string, { filename, files }: Tarball): void => {
   run(folder, 'attw', '--profile', 'node16', filename)
 }
 
-const install = (folder: string, tarballs: Tarball[], drivers: string[]): void => {
+const install = (folder: string, tarballs: Tarball[], drivers: string[], peers: Record<string, string>): void => {
   const files = Object.fromEntries(tarballs.map(({ name, filename }) => [name, `file:${filename}`]))
   const settings = {
     packages: [],
@@ -67,7 +76,7 @@ const install = (folder: string, tarballs: Tarball[], drivers: string[]): void =
     dangerouslyAllowAllBuilds: true,
   }
   // The types of some drivers take those of Node for granted, as their users have them.
-  const dependencies = { ...files, '@types/node': '24' }
+  const dependencies = { ...files, ...peers, '@types/node': '24' }
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies }))
   // JSON is YAML too.
   writeFileSync(join(folder, 'pnpm-workspace.yaml'), JSON.stringify(settings))
@@ -100,7 +109,9 @@ const check = (source: string): void => {
   const pack = (each: string): Tarball => JSON.parse(run(each, 'pnpm', 'pack', '--json', '--pack-destination', folder))
   const tarballs = sources.map(pack)
   for (const tarball of tarballs.slice(0, 1)) checkTarball(folder, tarball)
-  install(folder, tarballs, drivers)
+  const peers = Object.fromEntries(peersOf(source))
+  drivers.push(...Object.keys(peers))
+  install(folder, tarballs, drivers, peers)
   compile(folder, join(source, 'test', 'packed.ts'))
   bundle(folder, 'module.mts', 'esm', 'bundle.mjs', drivers)
   bundle(folder, 'common.cts', 'cjs', 'bundle.cjs', drivers)
