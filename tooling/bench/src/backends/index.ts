@@ -4,5 +4,6 @@ import type { Backend } from '../settings.ts'
 export const backends: Readonly<Record<string, () => Promise<Backend>>> = {
   codec: async () => (await import('../codec.ts')).codec,
   sqlite: async () => (await import('./sqlite.ts')).sqlite,
+  libsql: async () => (await import('./libsql.ts')).libsql,
   postgres: async () => (await import('./postgres.ts')).postgres,
 }
