@@ -89,17 +89,19 @@ function checkMessage(batch: readonly InStatement[]): void {
 const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
 /**
- * How a transaction on a file begins: with its lock. It is run as a script because the driver keeps a statement that has
- * met a lock, and its connection, on which nothing can be committed any more until the garbage is collected.
+ * How a transaction on a file that has begun without a lock gets one. It is run as a script because the driver keeps a
+ * statement that has met a lock, and its connection, on which nothing can be committed any more until the garbage is
+ * collected.
  */
 const BEGIN = {
-  read: 'COMMIT; BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1',
+  read: 'SELECT 1 FROM sqlite_schema LIMIT 1',
   write: 'COMMIT; BEGIN IMMEDIATE',
 } as const
 
 /** Statements on a client. A list of writes is one transaction and, over the network, one round trip. */
 export class LibsqlExecutor implements SqlExecutor {
   readonly reasonOf = reasonOf
+  readonly transact?: SqlExecutor['transact']
   readonly #connection: Connection
   readonly #lockTimeout: number
   readonly #underWay = new Set<Promise<unknown>>()
@@ -110,6 +112,14 @@ export class LibsqlExecutor implements SqlExecutor {
   constructor(connection: Connection, lockTimeout: number) {
     this.#connection = connection
     this.#lockTimeout = lockTimeout
+    if (connection.client.protocol === 'file') {
+      this.transact = (work) =>
+        this.#inTurn(() =>
+          this.#onFile('write', (transaction) =>
+            work(async (statements) => (await transaction.batch(statements.map(toStatement))).map(toResult)),
+          ),
+        )
+    }
   }
 
   async read(statements: readonly Sql[], from: 'primary' | 'replica' = 'primary'): Promise<SqlResult[]> {
@@ -131,12 +141,16 @@ export class LibsqlExecutor implements SqlExecutor {
     if (statements.length === 0) return []
     const batch = statements.map(toStatement)
     if (this.#connection.client.protocol === 'ws') checkMessage(batch)
-    const results = await this.#track(() => {
-      const turn = this.#lastWrite.then(() => this.#attempt(() => this.#batch(batch, 'write'), true))
+    const results = await this.#inTurn(() => this.#batch(batch, 'write'))
+    return results.map(toResult)
+  }
+
+  #inTurn<T>(write: () => Promise<T>): Promise<T> {
+    return this.#track(() => {
+      const turn = this.#lastWrite.then(() => this.#attempt(write, true))
       this.#lastWrite = turn.catch(() => {})
       return turn
     })
-    return results.map(toResult)
   }
 
   /** Readers of a file do not block its writer, nor he them. */
@@ -157,12 +171,17 @@ export class LibsqlExecutor implements SqlExecutor {
 
   async #batch(statements: InStatement[], mode: 'read' | 'write'): Promise<ResultSet[]> {
     const { client } = this.#connection
-    if (client.protocol !== 'file') return client.batch(statements, mode)
+    return client.protocol === 'file'
+      ? this.#onFile(mode, (transaction) => transaction.batch(statements))
+      : client.batch(statements, mode)
+  }
+
+  async #onFile<T>(mode: 'read' | 'write', work: (transaction: Transaction) => Promise<T>): Promise<T> {
     const transaction = await this.#begin(mode)
     try {
-      const results = await transaction.batch(statements)
-      await commit(transaction, client)
-      return results
+      const result = await work(transaction)
+      await transaction.executeMultiple('COMMIT')
+      return result
     } finally {
       transaction.close()
     }

@@ -10,6 +10,9 @@ export interface SqlResult {
   readonly lastId: number
 }
 
+/** Runs statements, in their order. */
+export type RunSql = (statements: readonly Sql[]) => Promise<SqlResult[]>
+
 /** A connection to a database of SQLite's dialect that takes several statements at once. */
 export interface SqlExecutor {
   /**
@@ -21,6 +24,11 @@ export interface SqlExecutor {
   read(statements: readonly Sql[], from?: 'primary' | 'replica'): Promise<SqlResult[]>
   /** One transaction: all or nothing. @throws as `read`, and OutcomeUnknown when it may have been committed */
   write(statements: readonly Sql[]): Promise<SqlResult[]>
+  /**
+   * The same for work that goes by what its statements have given, where each of them is no round trip. `work` may be
+   * done again from its start.
+   */
+  readonly transact?: (<T>(work: (run: RunSql) => Promise<T>) => Promise<T>) | undefined
   /**
    * What an error of these methods says beyond its code. `refused`: the database has answered that it does not carry out
    * a statement; others may pass. `too large`: the answer to a read is more than it sends at once; a smaller one may pass.

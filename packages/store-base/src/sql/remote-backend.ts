@@ -21,6 +21,7 @@ import { guardedCommits } from './guarded-commit.js'
 import type { Sql } from './listing.js'
 import { migrateRemoteSchema } from './remote-schema.js'
 import { type SqliteStatements, sqliteStatements } from './sqlite-statements.js'
+import { stepwiseCommit } from './stepwise-commit.js'
 import { fromSummaryColumn } from './summary-text.js'
 
 export interface RemoteSqliteOptions {
@@ -89,6 +90,12 @@ export class RemoteSqliteBackend implements StoreBackend {
   }
 
   async #commitAll(commits: readonly PreparedCommit[]): Promise<Verdict[]> {
+    const [only] = commits
+    if (only !== undefined && commits.length === 1 && this.#executor.transact !== undefined) {
+      return [
+        await this.#executor.transact((run) => stepwiseCommit(this.#statements, this.#options.traceMax, only, run)),
+      ]
+    }
     const { statements, verdicts } = guardedCommits(this.#options, commits)
     return verdicts(await this.#executor.write(statements))
   }
@@ -152,9 +159,7 @@ export class RemoteSqliteBackend implements StoreBackend {
 
   async appendTrace(id: string, entry: string): Promise<void> {
     this.#checkSize(entry)
-    const { traceMax } = this.#options
-    const trim = traceMax === 0 ? [] : [this.#statements.keepNewest(id, traceMax)]
-    await this.#executor.write([this.#statements.appendTrace(id, entry), ...trim])
+    await this.#executor.write(this.#statements.trace(id, entry, this.#options.traceMax))
   }
 
   async listExecutions(query: CheckedListQuery): Promise<SummaryRows> {

@@ -129,7 +129,11 @@ export function sqliteStatements(prefix: string, { summary }: { summary: boolean
       op.action === 'cancel' ? statement(text.cancel, id, op.path) : statement(text.schedule, id, op.path, op.fireAt),
     appendTrace: (id: string, entry: string) => statement(text.appendTrace, id, entry, id),
     trimTrace: (id: string, upTo: number) => statement(text.trimTrace, id, upTo),
-    keepNewest: (id: string, count: number) => statement(text.keepNewest, id, id, count),
+    /** Adds a step and keeps the newest ones, or all with `traceMax` 0. */
+    trace: (id: string, entry: string, traceMax: number): Sql[] => [
+      statement(text.appendTrace, id, entry, id),
+      ...(traceMax === 0 ? [] : [statement(text.keepNewest, id, id, traceMax)]),
+    ],
 
     isProcessed: (id: string, eventId: string) => statement(text.isProcessed, id, eventId),
     readTrace: (id: string) => statement(text.readTrace, id),
