@@ -100,8 +100,11 @@ describe('the program', () => {
     expect(readdirSync(folder)).toEqual(['bench.json'])
   }, 60_000)
 
-  test.each([{ backend: 'postgres', store: 'PostgresStore', durable: 'fsync on, synchronous_commit on' }])(
-    'measures $backend on a server, at each concurrency',
+  test.each([
+    { backend: 'libsql', store: 'LibsqlStore', durable: 'journal WAL, synchronous FULL' },
+    { backend: 'postgres', store: 'PostgresStore', durable: 'fsync on, synchronous_commit on' },
+  ])(
+    'measures $backend at each concurrency',
     ({ backend, store, durable }) => {
       const { stdout, results, judged } = measured('--backend', backend, '--concurrency', '1,256')
       expect(stdout).toContain(durable)
@@ -114,7 +117,7 @@ describe('the program', () => {
 
   test.each([
     { args: ['--backend', 'sqlite', '--only', 'nothing'], there: 'sqlite-commit' },
-    { args: ['--backend', 'nothing'], there: 'codec, sqlite, postgres' },
+    { args: ['--backend', 'nothing'], there: 'codec, sqlite, libsql, postgres' },
   ])(
     'refuses what does not exist, and says what does: $args',
     ({ args, there }) => {
