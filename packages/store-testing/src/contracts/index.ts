@@ -8,6 +8,7 @@ import { dedupeContract } from './dedupe.js'
 import { definitionContract } from './definitions.js'
 import { fidelityContract } from './fidelity.js'
 import { foreignRowContract } from './foreign-rows.js'
+import { hostileTextContract } from './hostile-text.js'
 import { idContract } from './ids.js'
 import { idsWithPrefixContract } from './ids-with-prefix.js'
 import { isolationContract } from './isolation.js'
@@ -33,6 +34,7 @@ export { assertDedupe } from './dedupe.js'
 export { assertDefinitions } from './definitions.js'
 export { assertPayloadFidelity } from './fidelity.js'
 export { assertForeignRows } from './foreign-rows.js'
+export { assertHostileText } from './hostile-text.js'
 export { assertIds } from './ids.js'
 export { assertIdsWithPrefix } from './ids-with-prefix.js'
 export { assertNames } from './isolation.js'
@@ -65,6 +67,7 @@ export const contracts: readonly Contract[] = [
   fidelityContract,
   sizeContract,
   idContract,
+  hostileTextContract,
   pictureContract,
   argumentContract,
   lifecycleContract,

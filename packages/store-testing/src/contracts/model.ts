@@ -2,18 +2,12 @@ import type { ExecutionStore } from '@harel/store-base'
 import * as fc from 'fast-check'
 import { assertionOf, type CheckContext, type Contract } from '../contract.js'
 import { cleanUp } from '../fixtures.js'
+import { budgetOf } from '../model/budget.js'
 import { commands, NAMES } from '../model/commands.js'
 import { Reference } from '../model/reference.js'
 import { assertSame, type World } from '../model/world.js'
 
-// A test should end within the five seconds that many runners allow.
-const MILLISECONDS = 3000
 const MILLISECONDS_TO_SHRINK = 1500
-
-const numberFrom = (variable: string): number | undefined => {
-  const text = process.env[variable]
-  return text === undefined || text === '' ? undefined : Number(text)
-}
 
 /** Runs random sequences until one disagrees with the model; the shortest that does is shown. */
 async function explore(context: CheckContext, handles: number): Promise<void> {
@@ -54,9 +48,7 @@ async function explore(context: CheckContext, handles: number): Promise<void> {
       await setup.real.stores[1]?.close()
     }
   })
-  const deadline = performance.now() + (model.milliseconds ?? MILLISECONDS)
-  const first = numberFrom('HAREL_TEST_SEED') ?? model.seed ?? Math.floor(Math.random() * 2 ** 31)
-  const runs = numberFrom('HAREL_TEST_RUNS') ?? model.runs ?? 100
+  const { seed: first, runs, deadline } = budgetOf(model)
   // A seed for each sequence, so that the seed of a failure leads to it at once.
   for (let seed = first; seed < first + runs && performance.now() < deadline; seed++) {
     // Biased, the first sequence of a seed is a short one.

@@ -1,3 +1,4 @@
+import { STATUSES } from '@harel/store-base'
 import type { MemoryBackend } from '../memory-database.js'
 import { like, type Mutant, replace } from './mutant.js'
 
@@ -24,6 +25,10 @@ export const listingMutants: readonly Mutant[] = [
   {
     name: 'takes no status for any',
     backend: query(({ statuses }) => ({ statuses: statuses?.length === 0 ? undefined : statuses })),
+  },
+  {
+    name: 'lists only what has a status',
+    backend: query(({ statuses }) => ({ statuses: statuses ?? STATUSES })),
   },
   { name: 'ignores rootsOnly', backend: query(() => ({ rootsOnly: false })) },
   { name: 'lists roots only', backend: query(() => ({ rootsOnly: true })) },

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import {
+  type CommitChanges,
+  type Execution,
+  type ExecutionStore,
+  InvalidArgument,
+  InvalidCursor,
+  newEvent,
+  STATUSES,
+} from '@harel/store-base'
+import * as fc from 'fast-check'
+import { assertionOf, type Contract } from '../contract.js'
+import { cleanUp, execution, loaded, outboxOf, rejection, spawnsOf, stateOf, stored, timersOf } from '../fixtures.js'
+import { budgetOf } from '../model/budget.js'
+
+/** What means something to one of the languages that stores speak, or to JavaScript. */
+const FRAGMENTS = [
+  "'",
+  '"',
+  '`',
+  ';',
+  '--',
+  '/*',
+  '\\',
+  '%',
+  '_',
+  '*',
+  '?',
+  '[',
+  ']',
+  '{',
+  '}',
+  '(',
+  ')',
+  '<',
+  '>',
+  '=',
+  '&',
+  '#',
+  '$',
+  '@',
+  ':',
+  '::',
+  '/',
+  '..',
+  '|',
+  '!',
+  '~',
+  '^',
+  '+',
+  ',',
+  '.',
+  ' ',
+  '\t',
+  '\n',
+  '\r',
+  '\u0001',
+  '\u007f',
+  '\u2028',
+  '\ufeff',
+  '\uffff',
+  '\u{10ffff}',
+  'é',
+  'e\u0301',
+  'İ',
+  'ß',
+  '😀',
+  '\0',
+  '\ud800',
+  '\udc00',
+  'x'.repeat(400),
+  '0',
+  '-1',
+  '1e5',
+  'NaN',
+  'null',
+  'true',
+  'undefined',
+  '__proto__',
+  'constructor',
+  'toString',
+  'hasOwnProperty',
+  '$ne',
+  '$where',
+  '$ref',
+  '$id',
+  '_bsontype',
+  "' OR '1'='1",
+  "'; DROP TABLE harel_executions; --",
+  ']] return redis.call("FLUSHALL") --',
+  '#{process.exit()}',
+  '{"$gt":""}',
+  '%00',
+  '%s',
+  '{0}',
+  'seq:',
+  'trace:',
+  'harel:',
+  'seq',
+  'outbox',
+  'executions',
+  'id',
+]
+
+const text = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.array(fc.constantFrom(...FRAGMENTS), { minLength: 1, maxLength: 4 }).map((all) => all.join('')),
+  },
+  { weight: 2, arbitrary: fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }) },
+  { weight: 1, arbitrary: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }) },
+)
+
+/** A text for each place that takes one. */
+const texts = fc.record({
+  id: text,
+  target: text,
+  child: text,
+  event: text,
+  path: text,
+  definition: text,
+  version: text,
+  value: text,
+})
+type Texts = typeof texts extends fc.Arbitrary<infer T> ? T : never
+
+/** The rule for keys, written down a second time. */
+const isKey = (key: string): boolean => key.isWellFormed() && !key.includes('\0') && Buffer.byteLength(key) <= 1024
+
+const KEYS = ['id', 'target', 'child', 'event', 'path', 'definition'] as const
+
+/** Commits one of everything with these texts, reads it in every way that there is, and purges it. */
+async function tryKeys(store: ExecutionStore, ns: string, given: Texts): Promise<void> {
+  const keys = Object.fromEntries(KEYS.map((name) => [name, ns + given[name]])) as Record<(typeof KEYS)[number], string>
+  const held: Execution = execution('', keys.id, {
+    definitionId: keys.definition,
+    context: { [given.value]: given.value },
+    outcome: given.value,
+  })
+  const event = newEvent({ id: keys.event, kind: given.value, data: { [given.value]: given.value } })
+  const changes: CommitChanges = {
+    emits: [{ targetId: keys.target, event }],
+    processedEventId: keys.event,
+    timers: [{ action: 'schedule', path: keys.path, fireAt: 1 }],
+    spawns: [{ childId: keys.child, rootPath: keys.path, context: { value: given.value } }],
+    trace: { value: given.value },
+  }
+  if (!KEYS.every((name) => isKey(keys[name])) || !given.value.isWellFormed()) {
+    const error = await store.commit(held, changes).then(
+      () => assert.fail('a text that is no key, or that JSON cannot carry, is taken'),
+      (refusal: unknown) => refusal as { code?: unknown },
+    )
+    assert(error.code === 'INVALID_ARGUMENT' || error.code === 'NOT_SERIALIZABLE', String(error))
+    assert.equal(held.version, 0)
+    assert.deepEqual(await store.idsWithPrefix(ns), [])
+    return
+  }
+  const [seq] = await store.commit(held, changes)
+  assert.deepEqual(await loaded(store, keys.id), held)
+  assert.deepEqual(await store.loadForEvent(keys.id, keys.event), { execution: held, processed: true })
+  const [entry] = (await outboxOf(store, ns)).filter((one) => one.seq === seq)
+  assert.deepEqual(entry && [entry.targetId, entry.event.id, entry.event.kind], [keys.target, keys.event, event.kind])
+  assert.deepEqual(entry?.event.data, event.data)
+  const [spawn] = (await spawnsOf(store, ns)).filter(({ parentId }) => parentId === keys.id)
+  assert.deepEqual(spawn && [spawn.childId, spawn.rootPath], [keys.child, keys.path])
+  const [timer] = (await timersOf(store, ns)).filter(({ executionId }) => executionId === keys.id)
+  assert.equal(timer?.path, keys.path)
+  assert.deepEqual(await store.readTrace(keys.id), [{ value: given.value, index: 0 }])
+  assert.deepEqual(await store.idsWithPrefix(keys.id), [keys.id])
+  const { items } = await store.listExecutions({ definitionId: keys.definition })
+  assert.deepEqual(
+    items.map(({ id, outcome }) => [id, outcome]),
+    [[keys.id, given.value]],
+  )
+  assert.equal(await store.purge(keys.id, 1), true)
+  assert.equal(await store.load(keys.id), undefined)
+}
+
+/** Asks with these texts for what nobody has stored. */
+async function askFor(store: ExecutionStore, ns: string, { id, version, value }: Texts): Promise<void> {
+  const taken = async (what: string, ask: () => Promise<unknown>, ...keys: string[]) => {
+    if (keys.every(isKey)) return ask()
+    await rejection(ask, InvalidArgument, what)
+    return undefined
+  }
+  assert.equal(await taken('load', () => store.load(ns + id), ns + id), undefined)
+  assert.notEqual(await taken('isProcessed', () => store.isProcessed(ns + id, value), ns + id, value), true)
+  assert.equal(await taken('loadDefinition', () => store.loadDefinition(ns + id, version), ns + id, version), undefined)
+  await taken('deleteTimer', () => store.deleteTimer(ns + id, value, 1), ns + id, value)
+  assert.notEqual(await taken('purge', () => store.purge(ns + id, 1), ns + id), true)
+  if (value !== '') await rejection(() => store.listExecutions({ cursor: value }), InvalidCursor, 'the cursor')
+  if (!STATUSES.some((status) => status === value)) {
+    await rejection(() => store.listExecutions({ status: value as never }), InvalidArgument, 'the status')
+  }
+}
+
+export const hostileTextContract: Contract = {
+  name: 'hostile-text',
+  checks: [
+    {
+      title: 'any text is stored, asked for and removed to the letter, or refused, and harms nothing beside it',
+      async run(context) {
+        const { store, ns, model } = context
+        await stored(store, ns, 'bystander', {}, { processedEventId: `${ns}bystander-ev`, trace: { n: 1 } })
+        const own = `${ns}own/`
+        const before = await stateOf(context, [], [`${ns}bystander-ev`])
+        const polluted = Object.getOwnPropertyNames(Object.prototype).length
+        const { seed, runs, deadline } = budgetOf(model)
+        const property = fc.asyncProperty(texts, async (given) => {
+          try {
+            await askFor(store, own, given)
+            await tryKeys(store, own, given)
+          } finally {
+            await cleanUp(store, own)
+          }
+        })
+        for (let run = seed; run < seed + runs && performance.now() < deadline; run++) {
+          await fc.assert(property, { seed: run, numRuns: 1, unbiased: true })
+        }
+        assert.deepEqual(await stateOf(context, [], [`${ns}bystander-ev`]), before)
+        assert.equal(Object.getOwnPropertyNames(Object.prototype).length, polluted)
+      },
+    },
+  ],
+}
+
+/** Random texts that mean something to databases and to JavaScript, wherever a text is taken. */
+export const assertHostileText = assertionOf(hostileTextContract)

@@ -1,0 +1,21 @@
+import type { ModelOptions } from '../contract.js'
+
+// A test should end within the five seconds that many runners allow.
+const MILLISECONDS = 3000
+
+const numberFrom = (variable: string): number | undefined => {
+  const text = process.env[variable]
+  return text === undefined || text === '' ? undefined : Number(text)
+}
+
+/** How often something random is tried, from which seed on, and until when it may begin again. */
+export function budgetOf({ seed, runs = 100, milliseconds }: ModelOptions) {
+  const wanted = numberFrom('HAREL_TEST_RUNS')
+  // Who says how many wants them all.
+  const most = milliseconds ?? (wanted === undefined ? MILLISECONDS : Number.POSITIVE_INFINITY)
+  return {
+    seed: numberFrom('HAREL_TEST_SEED') ?? seed ?? Math.floor(Math.random() * 2 ** 31),
+    runs: wanted ?? runs,
+    deadline: performance.now() + most,
+  }
+}
