@@ -91,6 +91,29 @@ describe('on a file', () => {
     expect(await store.dueTimers(1.7976931348623157e308)).toEqual([])
   })
 
+  test('numbers are stored as what their columns say', async () => {
+    const url = freshFile()
+    const store = await open({ url })
+    const held = ['a', 'b', 'c'].map((id) => execution(id, { status: 'DONE', finishedAt: 1749667779 }))
+    for (const written of [held.slice(0, 1), held]) {
+      await Promise.all(written.map((each) => store.commit(each, everything(each.id))))
+    }
+    const client = clientOf({ url })
+    const types = async (columns: string, table: string) => {
+      const list = columns.split(', ').map((column) => `typeof(${column}) AS ${column}`)
+      return (await client.execute(`SELECT DISTINCT ${list.join(', ')} FROM harel_${table}`)).rows
+    }
+    const summary = { version: 'integer', meta_version: 'integer', finished_at: 'real' }
+    expect(await types('version, meta_version, finished_at', 'executions')).toEqual([summary])
+    expect(await types('fire_at', 'timers')).toEqual([{ fire_at: 'real' }])
+    expect(await types('idx', 'trace')).toEqual([{ idx: 'integer' }])
+    expect((await client.execute('SELECT CAST(version AS TEXT) AS text FROM harel_executions')).rows).toEqual([
+      { text: '2' },
+      { text: '1' },
+      { text: '1' },
+    ])
+  })
+
   test('U+0000 is kept in every value that may hold it', async () => {
     const store = await open({ url: freshFile() })
     const text = 'a\0b'
@@ -207,6 +230,26 @@ describe("a caller's client", () => {
     await store.close()
     await expect(store.load('a')).rejects.toThrow(StoreClosed)
     expect(await rows(client)).toEqual([1, 0, 0, 0, 0, 0])
+  })
+
+  test('needs no set-up: calls made at once wait for the tables, and after a failure the next call makes them', async () => {
+    const client = clientOf({ url: freshFile() })
+    const failing = new LibsqlStore(client, { lockTimeout: 50 })
+    const lock = await client.transaction('write')
+    await expect(failing.load('a')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+    await lock.rollback()
+    expect(await failing.load('a')).toBeUndefined()
+
+    const store = new LibsqlStore(client, { prefix: 'other' })
+    const held = execution('a')
+    const calls = [
+      store.listExecutions(),
+      store.dueTimers(1),
+      store.commit(held, everything('a')),
+      store.pendingOutbox(),
+    ]
+    expect(await Promise.all(calls)).toHaveLength(4)
+    expect(await rows(client, 'other')).toEqual([1, 1, 1, 1, 1, 1])
   })
 
   test('that was closed is a closed store', async () => {

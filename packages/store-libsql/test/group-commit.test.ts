@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { type CommitChanges, type Execution, LibsqlStore, StoreConflict } from '@harel/store-libsql'
 import { expect, test } from 'vitest'
 import { clientOf, everything, execution, freshFile, open, rows } from './helpers.js'
@@ -73,10 +74,12 @@ test.each([true, false])(
     await store.load('a')
     await client.execute(`CREATE TRIGGER poison BEFORE INSERT ON harel_outbox WHEN NEW.target_id = 'e4'
     BEGIN SELECT RAISE(ABORT, 'poisoned'); END`)
-    const held = Array.from({ length: 10 }, (_, n) => execution(`e${n}`))
+    const context = { secret: 'CANARY-42' }
+    const held = Array.from({ length: 10 }, (_, n) => execution(`e${n}`, { context }))
     const outcomes = await Promise.allSettled(held.map((each) => store.commit(each, everything(each.id))))
     expect(outcomes.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([4])
     expect(outcomes[4]).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', retryable: false } })
+    expect(inspect([outcomes[4], store], { depth: 9, showHidden: true })).not.toContain('CANARY-42')
     expect(held[4]?.version).toBe(0)
     expect(await rows(client)).toEqual(Array(6).fill(9))
   },

@@ -8,9 +8,14 @@ import { expectAcknowledged, expectWhole } from './written.js'
 
 const WRITERS = 4
 
-test('two processes write three hundred batches each to one file, and none of them fails', async () => {
+test('two processes write three hundred batches each to one file while a third reads, and none of them fails', async () => {
   const url = freshFile()
+  await open({ url })
+  const reader = await clientOf({ url }).transaction('read')
+  await reader.execute('SELECT * FROM harel_executions')
   await Promise.all(['a', 'b'].map((name) => run('batches.ts', url, name, '300')))
+  expect((await reader.execute('SELECT * FROM harel_executions')).rows).toEqual([])
+  reader.close()
   expect(await rows(clientOf({ url }))).toEqual([1800, 1800, 0, 0, 0, 0])
 })
 
@@ -35,18 +40,22 @@ test('ten processes may open an empty file at once', async () => {
   expect((await client.execute('PRAGMA integrity_check')).rows).toMatchObject([{ integrity_check: 'ok' }])
 })
 
-test('a process that is killed has lost no acknowledged commit, and left none half done', async () => {
+test('a process that is killed has lost no acknowledged commit, left none half done, and the file whole', async () => {
   const url = freshFile()
+  const client = clientOf({ url })
   const acknowledged = `${pathOf(url)}.acknowledged`
   for (let round = 0; round < 4; round++) {
     const writer = start('writer.ts', 'libsql', url, 'w', '0', acknowledged)
     await once(writer.stdout, 'data')
     await sleep(20 + Math.random() * 250)
+    // Now and then in the middle of a checkpoint, too.
+    await client.execute('PRAGMA wal_checkpoint(PASSIVE)')
     writer.kill('SIGKILL')
     await once(writer, 'exit')
     await using store = await LibsqlStore.connect({ url })
     const lines = existsSync(acknowledged) ? readFileSync(acknowledged, 'utf8') : ''
     expectAcknowledged(await expectWhole(store), lines)
+    expect((await client.execute('PRAGMA integrity_check')).rows).toMatchObject([{ integrity_check: 'ok' }])
   }
   expect(readFileSync(acknowledged, 'utf8').length).toBeGreaterThan(0)
 })
