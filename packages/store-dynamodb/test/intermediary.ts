@@ -16,6 +16,8 @@ export type Fault =
   | 'silence'
   /** The connection is cut, and the request is passed on when this has resolved. */
   | { late: Promise<unknown> }
+  /** The service gets another body. */
+  | { altered: (body: string) => string }
   /** An answer in place of the service's. */
   | { status: number; body: object | string }
 
@@ -44,14 +46,19 @@ export class Intermediary {
   readonly #target: URL
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 100 })
   readonly #sockets = new Set<Socket>()
+  readonly #underWay = new Set<Promise<void>>()
   readonly #faults: { operation: string; fault: Fault; left: number }[] = []
   readonly #server: Server
+  #chance: { operation: string; faults: readonly Fault[] } | undefined
 
   private constructor(target: string) {
     this.#target = new URL(target)
     this.#server = createServer((incoming, response) => {
       // A connection that was cut has nobody to be told.
-      this.#handle(incoming, response).catch(() => response.destroy())
+      const handled = this.#handle(incoming, response)
+        .catch(() => void response.destroy())
+        .finally(() => this.#underWay.delete(handled))
+      this.#underWay.add(handled)
     })
     this.#server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket)
@@ -64,7 +71,7 @@ export class Intermediary {
     const intermediary = new Intermediary(target)
     intermediary.#server.listen(0, '127.0.0.1')
     await once(intermediary.#server, 'listening')
-    onTestFinished(() => intermediary.#close())
+    onTestFinished(() => intermediary.refuse())
     return intermediary
   }
 
@@ -77,9 +84,15 @@ export class Intermediary {
     this.#faults.push({ operation, fault, left: times })
   }
 
+  /** Two of five requests of this operation meet with one of these faults, until `heal`. */
+  failAtRandom(operation: string, faults: readonly Fault[]): void {
+    this.#chance = { operation, faults }
+  }
+
   /** No request meets with a fault any more. */
   heal(): void {
     this.#faults.splice(0)
+    this.#chance = undefined
   }
 
   /** The operations that are asked for while something is done. */
@@ -89,7 +102,13 @@ export class Intermediary {
     return this.requests.slice(start).map(({ operation }) => operation)
   }
 
-  #close(): void {
+  /** Resolves when all requests that came in have been passed on and answered. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#underWay)
+  }
+
+  /** Cuts all connections and refuses new ones. */
+  refuse(): void {
     this.#server.close()
     this.#agent.destroy()
     for (const socket of this.#sockets) socket.destroy()
@@ -97,7 +116,10 @@ export class Intermediary {
 
   #faultOf(operation: string): Fault | undefined {
     const next = this.#faults.find((each) => each.operation === operation && each.left > 0)
-    if (next === undefined) return undefined
+    if (next === undefined) {
+      const { faults } = this.#chance?.operation === operation && Math.random() < 0.4 ? this.#chance : { faults: [] }
+      return faults[Math.floor(Math.random() * faults.length)]
+    }
     next.left -= 1
     return next.fault
   }
@@ -117,11 +139,12 @@ export class Intermediary {
       response.end(typeof fault.body === 'string' ? fault.body : JSON.stringify(fault.body))
       return
     }
-    if (typeof fault === 'object') {
+    if (typeof fault === 'object' && 'late' in fault) {
       incoming.socket.destroy()
       await fault.late
     }
-    const reply = await this.#passOn(incoming, body)
+    const altered = typeof fault === 'object' && 'altered' in fault ? fault.altered(body.toString()) : body
+    const reply = await this.#passOn(incoming, Buffer.from(altered))
     const text = await buffer(reply)
     if (fault === 'reply lost') {
       incoming.socket.destroy()
