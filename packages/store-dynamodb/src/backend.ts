@@ -118,10 +118,9 @@ export class DynamoBackend implements StoreBackend {
         if (expected !== 0) return { applied: false, found: null }
         // A purge is under way, or broke off: this life begins when that one has ended.
         await this.purge(id, PURGED)
-      } else {
-        // Somebody else has added to the trace.
-        place = await this.#trace.look(id)
       }
+      // Somebody else has added to the trace, or it went with the life before.
+      if (trace !== undefined) place = await this.#trace.look(id)
     }
   }
 

@@ -4,7 +4,7 @@ import type { Connection } from './client.js'
 import { type Item, N, number, S } from './values.js'
 
 /** A queue of up to so many entries, and of no more bytes than a scan reads at once, is short: it is read as a whole. */
-const SHORT = 1000
+const SHORT = 300
 /** So many are asked for at once, where some may have left. */
 const PART = 100
 const LOOK_AT_ALL_EVERY = 100

@@ -16,6 +16,8 @@ export type Fault =
   | 'silence'
   /** The connection is cut, and the request is passed on when this has resolved. */
   | { late: Promise<unknown> }
+  /** The request is passed on when this has resolved. */
+  | { delayed: Promise<unknown> }
   /** The service gets another body. */
   | { altered: (body: string) => string }
   /** An answer in place of the service's. */
@@ -49,7 +51,7 @@ export class Intermediary {
   readonly #underWay = new Set<Promise<void>>()
   readonly #faults: { operation: string; fault: Fault; left: number }[] = []
   readonly #server: Server
-  #chance: { operation: string; faults: readonly Fault[] } | undefined
+  #choice: { operation: string; choose: () => Fault | undefined } | undefined
 
   private constructor(target: string) {
     this.#target = new URL(target)
@@ -84,15 +86,15 @@ export class Intermediary {
     this.#faults.push({ operation, fault, left: times })
   }
 
-  /** Two of five requests of this operation meet with one of these faults, until `heal`. */
-  failAtRandom(operation: string, faults: readonly Fault[]): void {
-    this.#chance = { operation, faults }
+  /** Every request of this operation meets with what `choose` says, until `heal`. */
+  failWhen(operation: string, choose: () => Fault | undefined): void {
+    this.#choice = { operation, choose }
   }
 
   /** No request meets with a fault any more. */
   heal(): void {
     this.#faults.splice(0)
-    this.#chance = undefined
+    this.#choice = undefined
   }
 
   /** The operations that are asked for while something is done. */
@@ -116,10 +118,7 @@ export class Intermediary {
 
   #faultOf(operation: string): Fault | undefined {
     const next = this.#faults.find((each) => each.operation === operation && each.left > 0)
-    if (next === undefined) {
-      const { faults } = this.#chance?.operation === operation && Math.random() < 0.4 ? this.#chance : { faults: [] }
-      return faults[Math.floor(Math.random() * faults.length)]
-    }
+    if (next === undefined) return this.#choice?.operation === operation ? this.#choice.choose() : undefined
     next.left -= 1
     return next.fault
   }
@@ -143,6 +142,7 @@ export class Intermediary {
       incoming.socket.destroy()
       await fault.late
     }
+    if (typeof fault === 'object' && 'delayed' in fault) await fault.delayed
     const altered = typeof fault === 'object' && 'altered' in fault ? fault.altered(body.toString()) : body
     const reply = await this.#passOn(incoming, Buffer.from(altered))
     const text = await buffer(reply)
