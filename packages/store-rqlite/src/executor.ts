@@ -1,6 +1,6 @@
-import { OutcomeUnknown, SchemaMissing, StoreUnavailable } from '@harel/store-base'
+import { OutcomeUnknown, SchemaMissing, StoreClosed, StoreUnavailable } from '@harel/store-base'
 import { type Sql, type SqlExecutor, type SqlResult, wasNotSent } from '@harel/store-base/sql'
-import type { Hosts } from './hosts.js'
+import type { Host } from './hosts.js'
 import type { Settings } from './options.js'
 
 interface StatementResult {
@@ -13,6 +13,13 @@ interface StatementResult {
 interface Reply {
   results?: StatementResult[]
   error?: string
+}
+
+interface Answer {
+  readonly status: number
+  readonly text: string
+  /** Of the node, as it states it. */
+  readonly version: string
 }
 
 /** Nobody has begun to carry out the request: another node may, or this one later. */
@@ -36,58 +43,79 @@ const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => 
 
 /** Requests to a cluster: to one node as long as it answers, then to the next. A follower forwards to the leader. */
 export class RqliteExecutor implements SqlExecutor {
-  readonly #hosts: Hosts
+  readonly #hosts: readonly Host[]
   readonly #settings: Settings
+  readonly #underWay = new Set<Promise<unknown>>()
   #current = 0
+  #closed = false
 
-  constructor(hosts: Hosts, settings: Settings) {
+  constructor(hosts: readonly Host[], settings: Settings) {
     this.#hosts = hosts
     this.#settings = settings
   }
 
   read(statements: readonly Sql[]): Promise<SqlResult[]> {
-    return this.#request(`/db/query?level=${this.#settings.level}`, statements, false)
+    return this.#track(this.#request(`/db/query?level=${this.#settings.level}`, statements, false))
   }
 
   /** `request` and not `execute`, because reads stand among the writes. */
   write(statements: readonly Sql[]): Promise<SqlResult[]> {
-    return this.#request('/db/request?transaction', statements, true)
+    return this.#track(this.#request('/db/request?transaction', statements, true))
   }
 
   reasonOf(error: unknown): 'refused' | undefined {
     return error instanceof StoreUnavailable && error.cause instanceof StatementError ? 'refused' : undefined
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.allSettled(this.#underWay)
+  }
+
+  async #track<T>(request: Promise<T>): Promise<T> {
+    this.#underWay.add(request)
+    try {
+      return await request
+    } finally {
+      this.#underWay.delete(request)
+    }
+  }
 
   /** Tries the nodes in turn as long as it is certain that none has begun, or that it does not matter. */
   async #request(path: string, statements: readonly Sql[], writes: boolean): Promise<SqlResult[]> {
+    if (this.#closed) throw new StoreClosed()
     if (statements.length === 0) return []
-    const { urls } = this.#hosts
+    const nodes = this.#hosts.length
     const body = `[${statements.map(toJson).join()}]`
     const deadline = performance.now() + this.#settings.failoverTimeout
     for (let tries = 1; ; tries++) {
       const node = this.#current
       try {
-        return readReply(await this.#send(`${urls[node]}${path}`, body), statements.length)
+        const answer = await this.#send(this.#hosts[node] as Host, path, body)
+        if (!writes && this.#settings.level === 'linearizable') checkLinearizable(answer)
+        return readReply(answer, statements.length)
       } catch (error) {
-        if (!(error instanceof NotTaken) && (writes || !(error instanceof OutcomeUnknown))) throw error
-        if (performance.now() >= deadline) throw new StoreUnavailable('no node of rqlite took the request', error.cause)
+        const silent = error instanceof OutcomeUnknown
+        if (!silent && !(error instanceof NotTaken)) throw error
         // Unless another request has moved on already.
-        if (this.#current === node) this.#current = (node + 1) % urls.length
+        if (this.#current === node) this.#current = (node + 1) % nodes
+        if (silent && writes) throw error
+        if (tries >= nodes && performance.now() >= deadline) {
+          throw new StoreUnavailable('no node of rqlite took the request', error.cause)
+        }
         // After a round of all nodes: an election takes about a second.
-        if (tries % urls.length === 0) await pause(50 + Math.random() * 100)
+        if (tries % nodes === 0) await pause(50 + Math.random() * 100)
       }
     }
   }
 
-  async #send(url: string, body: string): Promise<{ status: number; text: string }> {
-    const { authorization } = this.#hosts
+  async #send({ url, authorization }: Host, path: string, body: string): Promise<Answer> {
     const headers = { 'content-type': 'application/json', ...(authorization && { authorization }) }
     const signal = AbortSignal.timeout(this.#settings.timeout)
     try {
-      const response = await fetch(url, { method: 'POST', headers, body, signal })
-      return { status: response.status, text: await response.text() }
+      // A redirection is not followed, since it would turn a POST into a GET and could lead anywhere.
+      const reply = await fetch(`${url}${path}`, { method: 'POST', headers, body, signal, redirect: 'manual' })
+      return { status: reply.status, text: await reply.text(), version: reply.headers.get('x-rqlite-version') ?? '' }
     } catch (error) {
       throw wasNotSent(error) ? new NotTaken(error) : new OutcomeUnknown('rqlite did not reply', error)
     }
@@ -103,12 +131,26 @@ const toJson = ({ sql, params }: Sql): string =>
     })
     .join()}]`
 
-function readReply({ status, text }: { status: number; text: string }, statements: number): SqlResult[] {
+/**
+ * A node that does not know the level takes it for `weak`, which may show what was a while ago. It came with 8.32 and was
+ * put right in the patches to it.
+ *
+ * @throws StoreUnavailable
+ */
+function checkLinearizable({ status, version }: Answer): void {
+  const [, major, minor] = /^v?(\d+)(?:\.(\d+))?/.exec(version) ?? []
+  if (status !== 200 || Number(major) * 1000 + Number(minor ?? 0) >= 8033) return
+  const reason = `rqlite ${version} is not known to have linearizable reads, which came with 8.33; read at level 'strong'`
+  throw new StoreUnavailable(reason, undefined, { retryable: false })
+}
+
+function readReply({ status, text }: Answer, statements: number): SqlResult[] {
   const { results = [], error = '' } = status === 200 ? parse(text) : { error: text }
   const cause = new Error(`status ${status}: ${error.slice(0, 200)}`)
-  if (NOT_TAKEN.test(error)) throw new NotTaken(cause)
+  if (NOT_TAKEN.test(error) || (status >= 300 && status < 400)) throw new NotTaken(cause)
   if (status >= 400 && status < 500) {
-    throw new StoreUnavailable(`rqlite refused the request with status ${status}`, cause)
+    const retryable = status !== 401 && status !== 403
+    throw new StoreUnavailable(`rqlite refused the request with status ${status}`, cause, { retryable })
   }
   const failed = results.find((result) => result.error !== undefined)?.error
   if (failed !== undefined) throw refusal(failed)
@@ -123,7 +165,9 @@ function readReply({ status, text }: { status: number; text: string }, statement
 /** What stands between us and the nodes may answer anything. */
 function parse(text: string): Reply {
   try {
-    return JSON.parse(text)
+    const { results, error = '' } = JSON.parse(text)
+    const isReply = Array.isArray(results) && results.every((result) => typeof result === 'object' && result !== null)
+    return { error: String(error), ...(isReply && { results }) }
   } catch {
     return { error: text }
   }

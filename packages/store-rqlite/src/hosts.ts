@@ -1,29 +1,54 @@
 import { InvalidArgument } from '@harel/store-base'
 
-/** Where requests go, and with what. */
-export interface Hosts {
-  readonly urls: readonly string[]
+/** A node: where requests to it go, and with what. */
+export interface Host {
+  readonly url: string
   readonly authorization: string | undefined
 }
 
+export interface Credentials {
+  /** For basic authentication. Default: those in the URLs, if any. */
+  username?: string
+  password?: string
+}
+
+const basic = (username: string, password: string): string =>
+  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+
 /**
  * @param urls of the nodes, each with a user and password or without
- * @throws InvalidArgument, which shows no password
+ * @throws InvalidArgument, which shows no URL and no password
  */
-export function parseHosts(urls: string | readonly string[], username?: string, password?: string): Hosts {
+export function parseHosts(urls: string | readonly string[], { username, password }: Credentials): Host[] {
   const list: readonly unknown[] = Array.isArray(urls) ? urls : [urls]
   if (list.length === 0) throw new InvalidArgument('urls', urls, 'one or more URLs')
-  let credentials = username === undefined ? undefined : `${username}:${password ?? ''}`
-  const origins = list.map((text) => {
-    const url = typeof text === 'string' && URL.canParse(text) ? new URL(text) : undefined
-    if (url === undefined || !/^https?:$/.test(url.protocol)) {
-      throw new InvalidArgument('urls', '(not shown)', 'URLs with http: or https:')
-    }
-    if (url.username !== '') {
-      credentials ??= `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
-    }
-    return `${url.origin}${url.pathname.replace(/\/$/, '')}`
+  // In the header, a colon ends the name.
+  if (username !== undefined && (typeof username !== 'string' || !/^[^:]+$/.test(username))) {
+    throw new InvalidArgument('username', username, 'a text without a colon')
+  }
+  if (password !== undefined && (typeof password !== 'string' || username === undefined)) {
+    throw new InvalidArgument('password', '(not shown)', 'a text, beside a username')
+  }
+  const given = username === undefined ? undefined : basic(username, password ?? '')
+  return list.map((text) => {
+    const { protocol, origin, pathname, search, hash, ...own } = parse(text)
+    if (!/^https?:$/.test(protocol) || search !== '' || hash !== '') throw invalidUrl()
+    const authorization = given ?? (own.username === '' ? undefined : basic(own.username, own.password))
+    return { url: `${origin}${pathname.replace(/\/+$/, '')}`, authorization }
   })
-  const authorization = credentials && `Basic ${Buffer.from(credentials).toString('base64')}`
-  return { urls: origins, authorization }
+}
+
+const invalidUrl = () => new InvalidArgument('urls', '(not shown)', 'URLs with http: or https:, without a query')
+
+function parse(text: unknown) {
+  try {
+    const { protocol, origin, pathname, search, hash, username, password } = new URL(String(text))
+    return {
+      ...{ protocol, origin, pathname, search, hash },
+      username: decodeURIComponent(username),
+      password: decodeURIComponent(password),
+    }
+  } catch {
+    throw invalidUrl()
+  }
 }

@@ -1,9 +1,13 @@
 import { checkCount, checkFlag, checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import type { Credentials } from './hosts.js'
 
-/** `linearizable` and `strong` see every acknowledged write; `linearizable` costs less. */
+/**
+ * Both see every acknowledged write. `strong`: a read is an entry of the Raft log, as a write is. `linearizable`: the
+ * leader asks its followers whether it still leads; from rqlite 8.33 on.
+ */
 export type ReadLevel = 'strong' | 'linearizable'
 
-export interface RqliteOptions extends StoreOptions {
+export interface RqliteOptions extends StoreOptions, Credentials {
   /** Before the names of the tables. Default: `harel`. */
   prefix?: string
   /** Create what is missing. Default: true; false: nothing is created, and missing tables are an error. */
@@ -18,12 +22,9 @@ export interface RqliteOptions extends StoreOptions {
   timeout?: number
   /** How long to look for a node that takes requests, in milliseconds. Default: 10000. */
   failoverTimeout?: number
-  /** For basic authentication. Default: those in the URL, if any. */
-  username?: string
-  password?: string
 }
 
-export type Settings = Required<Omit<RqliteOptions, 'onWarning' | 'numbers' | 'username' | 'password'>>
+export type Settings = Required<Omit<RqliteOptions, keyof StoreOptions | keyof Credentials>>
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: RqliteOptions): Settings {

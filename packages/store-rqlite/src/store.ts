@@ -32,7 +32,7 @@ export class RqliteStore extends CheckedStore {
    */
   constructor(urls: string | readonly string[], options: RqliteOptions = {}) {
     const settings = checkOptions(options)
-    const executor = new RqliteExecutor(parseHosts(urls, options.username, options.password), settings)
+    const executor = new RqliteExecutor(parseHosts(urls, options), settings)
     const { onWarning = console.warn } = options
     const { backend, opened } = lazyBackend(capabilities, async () => {
       const { summary } = await prepareRemoteSchema(executor, settings, onWarning)
