@@ -1,4 +1,4 @@
-import { OutcomeUnknown, SchemaMissing, StoreClosed, StoreUnavailable } from '@harel/store-base'
+import { OutcomeUnknown, SchemaMissing, StoreUnavailable } from '@harel/store-base'
 import { type Sql, type SqlExecutor, type SqlResult, wasNotSent } from '@harel/store-base/sql'
 import type { Host } from './hosts.js'
 import type { Settings } from './options.js'
@@ -47,7 +47,6 @@ export class RqliteExecutor implements SqlExecutor {
   readonly #settings: Settings
   readonly #underWay = new Set<Promise<unknown>>()
   #current = 0
-  #closed = false
 
   constructor(hosts: readonly Host[], settings: Settings) {
     this.#hosts = hosts
@@ -68,7 +67,6 @@ export class RqliteExecutor implements SqlExecutor {
   }
 
   async close(): Promise<void> {
-    this.#closed = true
     await Promise.allSettled(this.#underWay)
   }
 
@@ -83,7 +81,6 @@ export class RqliteExecutor implements SqlExecutor {
 
   /** Tries the nodes in turn as long as it is certain that none has begun, or that it does not matter. */
   async #request(path: string, statements: readonly Sql[], writes: boolean): Promise<SqlResult[]> {
-    if (this.#closed) throw new StoreClosed()
     if (statements.length === 0) return []
     const nodes = this.#hosts.length
     const body = `[${statements.map(toJson).join()}]`

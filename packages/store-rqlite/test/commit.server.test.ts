@@ -140,7 +140,20 @@ withServer('rqlite', ({ url }) => {
     const prefix = newPrefix()
     const store = await open(url, { prefix })
     const random = list(500, () => 1.7e9 + Math.random() * 1e8)
-    const whole = [0, 1, 1749667779, 1749667779000, 1700000000001, 2 ** 53 - 1, 2 ** 53, 2 ** 63, 2 ** 70, 1e21, 1e300]
+    const whole = [
+      0,
+      1,
+      1749667779,
+      1749667779000,
+      1700000000001,
+      2 ** 53 - 1,
+      2 ** 53,
+      2 ** 60,
+      2 ** 63,
+      2 ** 70,
+      1e21,
+      1e300,
+    ]
     const fine = [0.1 + 0.2, 1749667779.1234567, 1e-7, 5e-324, Number.MAX_VALUE, -1.5, -0.1, 123456789012345680]
     const times = [...whole, ...fine, ...random]
     const timers = times.map((fireAt, n) => ({ action: 'schedule', path: `p${n}`, fireAt }) as const)
@@ -151,13 +164,25 @@ withServer('rqlite', ({ url }) => {
     for (const { path, fireAt } of due) expect(fireAt).toBe(times[Number(path.slice(1))])
     const kinds = await request(url, `SELECT DISTINCT typeof(fire_at) FROM ${prefix}_timers`)
     expect(kinds).toEqual([['real']])
-    for (const { executionId, path, fireAt } of due.slice(0, 100)) await store.deleteTimer(executionId, path, fireAt)
-    expect(await store.dueTimers(Number.MAX_VALUE)).toHaveLength(due.length - 100)
-    for (const page of [1, 7]) {
-      const [last] = (await store.dueTimers(Number.MAX_VALUE, { limit: page })).slice(-1)
-      const rest = await store.dueTimers(Number.MAX_VALUE, last === undefined ? {} : { after: last })
-      expect(rest).toHaveLength(due.length - 100 - page)
+    for (const [index, after] of due.entries()) {
+      if (after.executionId === 'all') continue
+      expect((await store.dueTimers(after.fireAt)).at(-1)?.fireAt).toBe(after.fireAt)
+      expect((await store.dueTimers(Number.MAX_VALUE, { after, limit: 1 }))[0]).toEqual(due[index + 1])
     }
+    for (const { executionId, path, fireAt } of due) {
+      if (executionId !== 'all') await store.deleteTimer(executionId, path, fireAt)
+    }
+    expect(await store.dueTimers(Number.MAX_VALUE)).toHaveLength(times.length)
+  })
+
+  test('close waits for all that was begun', async () => {
+    const store = await open(url, { prefix: newPrefix() })
+    const calls = [store.load('a'), store.appendTrace('a', {}), store.pendingOutbox()]
+    let done = 0
+    for (const call of calls) void call.then(() => done++)
+    await store.close()
+    await new Promise(setImmediate)
+    expect(done).toBe(calls.length)
   })
 
   test('versions and seqs are exact as far as numbers go', async () => {
