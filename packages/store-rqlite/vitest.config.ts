@@ -1,15 +1,14 @@
 import { defineConfig } from 'vitest/config'
 
-const common = { testTimeout: 30_000 }
-
-// HAREL_TEST_ALL: the contracts on three nodes, and more of the tests in which nodes are killed.
-export default defineConfig({
-  test: process.env.HAREL_TEST_ALL
-    ? {
-        ...common,
-        globalSetup: 'test/all/server.setup.ts',
-        include: ['test/all/*.test.ts', 'test/restart.crash.test.ts'],
-        fileParallelism: false,
-      }
-    : { ...common, globalSetup: 'test/server.setup.ts', include: ['test/*.test.ts'] },
+/** All tests, on the nodes that a set-up starts. */
+const on = (nodes: 'one' | 'three') => ({
+  test: {
+    name: `${nodes} of rqlite`,
+    globalSetup: `test/servers/${nodes}.setup.ts`,
+    include: ['test/*.test.ts'],
+    testTimeout: 30_000,
+  },
 })
+
+// HAREL_TEST_ALL: on three nodes, and with more rounds of killing.
+export default defineConfig({ test: { projects: [on(process.env.HAREL_TEST_ALL ? 'three' : 'one')] } })
