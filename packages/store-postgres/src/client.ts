@@ -1,7 +1,7 @@
 import { OutcomeUnknown, SchemaMissing, StoreClosed, StoreError, StoreUnavailable } from '@harel/store-base'
 import type { Sql, TransactionSql } from 'postgres'
 import { pause } from './pause.js'
-import type { Pool, Source } from './pool.js'
+import { type Pool, type Source, within } from './pool.js'
 
 /** A parameter: what is no text is written as one, so that no serializer of the caller's client sees it. */
 export type Param = string | number | null
@@ -100,7 +100,7 @@ export class Client {
 
   /** In a transaction nothing can be tried again: with a statement all that was done before it is undone. */
   static within(tx: TransactionSql, prepare: boolean): Client {
-    return new Client({ handle: async () => tx, broke: () => {} }, prepare, false)
+    return new Client(within(tx), prepare, false)
   }
 
   /** @throws StoreUnavailable, SchemaMissing, StoreClosed */
@@ -132,7 +132,7 @@ export class Client {
     for (let longest = 2; ; longest = Math.min(2 * longest, 50)) {
       const sql = await this.#source.handle()
       try {
-        return await send(sql, text, params, this.#prepare)
+        return await this.#source.gate.pass(() => send(sql, text, params, this.#prepare))
       } catch (error) {
         if ((!isRefusal(error) && !isUnsent(error)) || isReadOnly(error)) this.#source.broke(sql)
         if (!isUndone(error) || performance.now() >= deadline) throw toStoreError(error, writes)

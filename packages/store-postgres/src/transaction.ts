@@ -19,19 +19,26 @@ interface Connection {
  * @param options behind `BEGIN`
  */
 export async function begin<T>(pool: Pool, work: Work<T>, options = ''): Promise<T> {
-  const sql = await pool.handle()
+  const source = pool.transactions
+  const sql = await source.handle()
   const connection = { broken: false }
   let working = true
-  const transaction = sql.begin(options, async (tx) => {
-    try {
-      return await lasting(connection, work)(tx)
-    } finally {
-      working = false
-    }
-  }) as Promise<T>
-  transaction.catch((error: unknown) => {
-    connection.broken = working
-    if (working || isBroken(error) || isReadOnly(error)) pool.broke(sql)
+  const begun = Promise.withResolvers<void>()
+  const { transaction } = await source.gate.pass(async () => {
+    const transaction = sql.begin(options, async (tx) => {
+      begun.resolve()
+      try {
+        return await lasting(connection, work)(tx)
+      } finally {
+        working = false
+      }
+    }) as Promise<T>
+    transaction.catch((error: unknown) => {
+      connection.broken = working
+      if (working || isBroken(error) || isReadOnly(error)) source.broke(sql)
+    })
+    await Promise.race([begun.promise, transaction])
+    return { transaction }
   })
   return transaction
 }
