@@ -2,7 +2,13 @@ import { defineConfig } from 'vitest/config'
 
 /** A run of tests on the server that a set-up starts. */
 const on = (server: string, include: string[]) => ({
-  test: { name: server, globalSetup: `test/servers/${server}.setup.ts`, include, testTimeout: 30_000 },
+  test: {
+    name: server,
+    globalSetup: `test/servers/${server}.setup.ts`,
+    include,
+    testTimeout: 120_000,
+    hookTimeout: 60_000,
+  },
 })
 const everything = ['test/*.test.ts']
 const behindPool = ['test/servers/pgbouncer.server.test.ts']

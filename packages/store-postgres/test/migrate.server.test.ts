@@ -104,14 +104,13 @@ withServer('postgres', (server) => {
       const { sql, openStore } = await setUp(3000)
       const texts: string[] = []
       const store = await openStore({ client: { debug: (_connection: number, text: string) => texts.push(text) } })
-      const longest: number[] = []
+      let written = 0
       let stop = false
       const write = async (n: number) => {
         while (!stop) {
-          const start = performance.now()
           await sql.unsafe(`UPDATE harel_executions SET data = replace(data, '"RUNNING"', '"FAILED"'), version = version + 1
             WHERE id = 'p0123${n}'`)
-          longest.push(performance.now() - start)
+          written++
           await pass(5)
         }
       }
@@ -120,7 +119,9 @@ withServer('postgres', (server) => {
       await holder.unsafe(`BEGIN; SELECT 1 FROM harel_executions WHERE id = 'p01234' FOR UPDATE`)
       texts.length = 0
       const migrating = store.migrate()
-      await pass(1500)
+      await pass(500)
+      // A writer that waited for the migration would wait for the holder.
+      for (const wanted = written + 20; written < wanted; ) await pass(10)
       await holder.unsafe('ROLLBACK')
       holder.release()
       await migrating
@@ -129,8 +130,6 @@ withServer('postgres', (server) => {
       const made = texts.filter((text) => text.startsWith('CREATE INDEX'))
       expect(made.length).toBeGreaterThan(4)
       expect(made.filter((text) => !text.startsWith('CREATE INDEX CONCURRENTLY'))).toEqual([])
-      expect(longest.length).toBeGreaterThan(10)
-      expect(Math.max(...longest)).toBeLessThan(1000)
       const [row] =
         await sql`SELECT count(*)::int AS unfilled FROM harel_executions WHERE meta_version IS DISTINCT FROM version`
       expect(row?.unfilled).toBe(0)
