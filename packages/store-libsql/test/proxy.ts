@@ -19,6 +19,7 @@ export async function proxyTo(target: string): Promise<Proxy> {
   const listener = createServer((client) => {
     const server = connect(Number(port), hostname)
     let lost: Loss | undefined
+    let quiet: NodeJS.Timeout | undefined
     const cut = () => {
       for (const socket of [client, server]) {
         socket.destroy()
@@ -35,9 +36,10 @@ export async function proxyTo(target: string): Promise<Proxy> {
       else server.write(data)
     })
     server.on('data', (data) => {
-      // The server may have more to say before it has done everything.
-      if (lost === 'reply') setTimeout(cut, 100)
-      else client.write(data)
+      if (lost !== 'reply') return client.write(data)
+      // It may have more to say before it has done everything.
+      clearTimeout(quiet)
+      quiet = setTimeout(cut, 200)
     })
   })
   listener.listen(0, '127.0.0.1')

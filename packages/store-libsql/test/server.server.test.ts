@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import { CommitTooLarge, LibsqlStore, OutcomeUnknown, StoreConflict, StoreUnavailable } from '@harel/store-libsql'
+import { TcpProxy } from '@harel/store-testing/faults'
 import { withServer } from '@harel-tooling/test-servers/vitest'
 import { describe, expect, test } from 'vitest'
 import { clientOf, everything, execution, open, rows } from './helpers.js'
@@ -75,6 +76,25 @@ withServer('libsql', (server) => {
         await expect(store.ackOutbox(1)).rejects.toBeInstanceOf(OutcomeUnknown)
         expect(await store.pendingOutbox()).toEqual([])
       })
+    })
+
+    test('a commit is one round trip, alone or together with others, and so is what reads', async () => {
+      await using proxy = await TcpProxy.to(server.url)
+      await using store = await LibsqlStore.connect({ url: over(proxy.url) }, { prefix: newPrefix() })
+      const roundTrips = async (work: () => Promise<unknown>) => {
+        const before = proxy.roundTrips
+        await work()
+        return proxy.roundTrips - before
+      }
+      const held = execution('a')
+      const many = Array.from({ length: 20 }, (_, n) => execution(`e${n}`))
+      expect(await roundTrips(() => store.commit(held, everything('a')))).toBe(1)
+      expect(await roundTrips(() => store.commit(held, everything('b')))).toBe(1)
+      expect(await roundTrips(() => Promise.all(many.map((each) => store.commit(each, everything(each.id)))))).toBe(1)
+      expect(await roundTrips(() => store.commit(execution('a')).catch(() => {}))).toBe(1)
+      expect(await roundTrips(() => store.loadForEvent('a', 'a-event'))).toBe(1)
+      expect(await roundTrips(() => store.pendingOutbox({ limit: 10 }))).toBe(1)
+      expect(await roundTrips(() => store.ackOutbox([1, 2, 3]))).toBe(1)
     })
 
     test('one that the server refuses fails alone', async () => {
