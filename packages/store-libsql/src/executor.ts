@@ -136,7 +136,6 @@ export class LibsqlExecutor implements SqlExecutor {
     return results.map(toResult)
   }
 
-  /** One at a time: there is one lock, and where many wait for it at once, sqld stands still for seconds. */
   async write(statements: readonly Sql[]): Promise<SqlResult[]> {
     if (statements.length === 0) return []
     const batch = statements.map(toStatement)
@@ -145,6 +144,7 @@ export class LibsqlExecutor implements SqlExecutor {
     return results.map(toResult)
   }
 
+  /** One at a time: there is one lock, and where many wait for it at once, sqld stands still for seconds. */
   #inTurn<T>(write: () => Promise<T>): Promise<T> {
     return this.#track(() => {
       const turn = this.#lastWrite.then(() => this.#attempt(write, true))
