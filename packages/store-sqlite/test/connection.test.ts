@@ -12,7 +12,7 @@ import {
 import { AsyncSqliteStore, type SqliteOptions, SqliteStore } from '@harel/store-sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import { connect, everything, execution, failNext, freshFile, rows, twins } from './helpers.js'
+import { connect, everything, execution, failNext, freshFile, poison, rows, twins } from './helpers.js'
 
 const level = (db: Database) => Number(db.pragma('synchronous', { simple: true }))
 const journal = (db: Database) => db.pragma('journal_mode', { simple: true })
@@ -211,6 +211,26 @@ describe.each(twins)('$name', ({ open }) => {
     expect(await other.load('a')).toBeUndefined()
   })
 
+  test('stores numbers as what their columns say', async () => {
+    const path = freshFile()
+    await using store = await open(path)
+    const held = execution('a', { status: 'DONE', finishedAt: 1749667779 })
+    await store.commit(held, everything('a'))
+    await store.commit(held, everything('b'))
+    const db = connect(path)
+    const types = (columns: string[], table: string) => {
+      const list = columns.map((column) => `typeof(${column})`)
+      return db
+        .prepare(`SELECT DISTINCT ${list.join(" || ' ' || ")} FROM harel_${table}`)
+        .pluck()
+        .all()
+    }
+    expect(types(['version', 'meta_version', 'finished_at'], 'executions')).toEqual(['integer integer real'])
+    expect(types(['fire_at'], 'timers')).toEqual(['real'])
+    expect(types(['seq'], 'outbox')).toEqual(['integer'])
+    expect(types(['idx'], 'trace')).toEqual(['integer'])
+  })
+
   test('keeps every step of a trace with traceMax: 0', async () => {
     await using store = await open(':memory:', { traceMax: 0 })
     for (let n = 0; n < 250; n++) await store.appendTrace('a', { n })
@@ -248,6 +268,16 @@ describe.each(twins)('$name', ({ open }) => {
 
 describe('what a store shows of itself', () => {
   const secret = 'a-secret-folder'
+
+  test.each(twins)('holds no payload when SQLite refuses a commit ($name)', async ({ open }) => {
+    const path = freshFile()
+    await using store = await open(path)
+    poison(connect(path), 'ABORT')
+    const held = execution('poison', { context: { secret }, error: secret })
+    const error = await store.commit(held, everything('poison')).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+    expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(secret)
+  })
 
   test.each(['sync', 'async'])('holds no path, statement or record (%s)', async (kind) => {
     const path = `${freshFile()}-${secret}`
