@@ -19,7 +19,7 @@ export interface Request {
 /** Sends a mail. The key lets the mail service see that it was asked before. */
 export type Notify = (to: string, text: string, key: string) => void
 
-export const approvalMachine = (notify: Notify) =>
+const approvalMachine = (notify: Notify) =>
   setup({
     types: {
       input: {} as Request,

@@ -32,7 +32,7 @@ const bookingMachine = (part: Part, supplier: Supplier) => {
   })
 }
 
-export function tripMachine(supplier: Supplier) {
+function tripMachine(supplier: Supplier) {
   const actors = {
     flight: bookingMachine('flight', supplier),
     hotel: bookingMachine('hotel', supplier),

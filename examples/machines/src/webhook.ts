@@ -37,7 +37,7 @@ interface Answer {
 }
 
 /** `POST /payments/<id>` with `{ id, type, amount }`; the answer says what became of the event. */
-export const receiver = (runner: Runner): Server =>
+const receiver = (runner: Runner): Server =>
   createServer(async (request, response) => {
     const { status, body } = await handle(runner, request).catch(failure)
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))

@@ -20,7 +20,9 @@ export type Histories = ReadonlyMap<string, History>
 
 export async function readHistories(store: ExecutionStore): Promise<Histories> {
   const histories = new Map<string, History>()
-  for await (const { id } of executions(store, { limit: 1000 })) {
+  for await (const { id, definitionId } of executions(store, { limit: 1000 })) {
+    // The runner's own record of its sweeps.
+    if (definitionId.startsWith('harel.')) continue
     const [execution, trace] = await Promise.all([store.load(id), store.readTrace(id)])
     if (execution !== undefined) histories.set(id, { execution, trace })
   }

@@ -1,12 +1,6 @@
 /** The statecharts: an order, the warehouse it talks to, and the shipment it starts. Nothing in here knows of a store. */
-import { type AnyStateMachine, assign, setup } from 'xstate'
-
-/** An event for another execution. */
-export type Message = { to: string; kind: string; data: { [key: string]: string | number } }
-
-// XState's pure functions hand actions back instead of running them, so this one needs a name and no body: the runner
-// makes an event of it.
-const tell = (_: unknown, _message: Message) => undefined
+import { execution } from '@harel/xstate'
+import { assign, sendTo, setup } from 'xstate'
 
 export type OrderInput = {
   id: string
@@ -44,7 +38,6 @@ const shipment = setup({
 const order = setup({
   types: { input: {} as OrderInput, context: {} as OrderContext, events: {} as OrderEvent },
   actors: { shipment },
-  actions: { tell },
   guards: { cardAccepted: ({ context }) => context.charges >= context.refusals },
   delays: { patience: 3_600_000, bank: ({ context }) => context.bankTime, retry: 200 },
 }).createMachine({
@@ -53,14 +46,10 @@ const order = setup({
   initial: 'reserving',
   states: {
     reserving: {
-      entry: {
-        type: 'tell',
-        params: ({ context: { id, warehouse, quantity } }) => ({
-          to: warehouse,
-          kind: 'RESERVE',
-          data: { order: id, quantity },
-        }),
-      },
+      entry: sendTo(
+        ({ context }) => execution(context.warehouse),
+        ({ context: { id, quantity } }) => ({ type: 'RESERVE', order: id, quantity }),
+      ),
       on: { RESERVED: 'fulfilling', SOLD_OUT: 'refused' },
       after: { patience: 'refused' },
     },
@@ -86,10 +75,10 @@ const order = setup({
           initial: 'waiting',
           states: {
             waiting: {
-              entry: {
-                type: 'tell',
-                params: ({ context: { id, warehouse } }) => ({ to: warehouse, kind: 'PACK', data: { order: id } }),
-              },
+              entry: sendTo(
+                ({ context }) => execution(context.warehouse),
+                ({ context }) => ({ type: 'PACK', order: context.id }),
+              ),
               on: { PACKED: 'packed' },
             },
             packed: { type: 'final' },
@@ -117,7 +106,6 @@ type WarehouseEvent = { type: 'RESERVE'; order: string; quantity: number } | { t
 
 const warehouse = setup({
   types: { input: {} as { stock: number }, context: {} as WarehouseContext, events: {} as WarehouseEvent },
-  actions: { tell },
   guards: { inStock: ({ context }, quantity: number) => quantity <= context.stock },
 }).createMachine({
   id: 'warehouse',
@@ -134,15 +122,15 @@ const warehouse = setup({
                 stock: ({ context, event }) => context.stock - event.quantity,
                 reserved: ({ context }) => context.reserved + 1,
               }),
-              { type: 'tell', params: ({ event }) => ({ to: event.order, kind: 'RESERVED', data: {} }) },
+              sendTo(({ event }) => execution(event.order), { type: 'RESERVED' }),
             ],
           },
-          { actions: { type: 'tell', params: ({ event }) => ({ to: event.order, kind: 'SOLD_OUT', data: {} }) } },
+          { actions: sendTo(({ event }) => execution(event.order), { type: 'SOLD_OUT' }) },
         ],
         PACK: {
           actions: [
             assign({ packed: ({ context }) => context.packed + 1 }),
-            { type: 'tell', params: ({ event }) => ({ to: event.order, kind: 'PACKED', data: {} }) },
+            sendTo(({ event }) => execution(event.order), { type: 'PACKED' }),
           ],
         },
       },
@@ -150,5 +138,4 @@ const warehouse = setup({
   },
 })
 
-/** By the `definitionId` of their executions. */
-export const machines: { [definitionId: string]: AnyStateMachine } = { order, shipment, warehouse }
+export const machines = [order, shipment, warehouse] as const

@@ -60,7 +60,7 @@ export function printTimeline(histories: Histories, { kills, workers }: Run): vo
   if (chosen === undefined) return
   const { execution, trace } = chosen
   const [first = 0, last = 0] = [trace.at(0), trace.at(-1)].map((step) => Number(step?.timestamp))
-  const nameOf = (pid: unknown) => (pid === process.pid ? 'this process' : `worker ${workers.indexOf(Number(pid)) + 1}`)
+  const nameOf = (pid: unknown) => `worker ${workers.indexOf(Number(pid)) + 1}`
   const lines = [
     ...trace.map((step) => ({
       at: Number(step.timestamp),

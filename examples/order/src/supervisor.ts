@@ -1,12 +1,11 @@
-/** Places orders, keeps a worker running and kills it now and then. */
+/** Keeps a worker running and kills it now and then. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type ExecutionStore, executions } from '@harel/store-base'
 import type { OrderInput } from './machine.ts'
-import { start } from './runner.ts'
-import { expectedCommits, STOCK, warehouseIds } from './workload.ts'
+import { expectedCommits } from './workload.ts'
 
 /** All executions at one moment. */
 export interface Survey {
@@ -15,7 +14,7 @@ export interface Survey {
   /** How many orders are in a state, by its path. */
   orders: ReadonlyMap<string, number>
   ordersDone: number
-  /** Events that were committed and are not delivered yet. */
+  /** Events that were committed and are not delivered yet, and children whose entries are still there. */
   undelivered: number
 }
 
@@ -54,15 +53,11 @@ export async function supervise(
 ): Promise<Run> {
   const run: Run = { began: Date.now() / 1000, ended: 0, kills: [], workers: [], survey: await takeSurvey(store) }
   const startWorker = () => {
-    const worker = fork(fileURLToPath(new URL('./worker.ts', import.meta.url)), [path])
+    const worker = fork(fileURLToPath(new URL('./worker.ts', import.meta.url)), [path, String(orders.length)])
     run.workers.push(worker.pid)
     return worker
   }
   const moments = killingMoments(orders, wanted)
-  const warehouses = warehouseIds(orders.length)
-  await Promise.all(warehouses.map((id) => start(store, { id, machine: 'warehouse', input: { stock: STOCK } })))
-  const placed = placeOrders(store, orders)
-
   let worker = startWorker()
   process.once('exit', () => worker.kill('SIGKILL'))
   let moved = Date.now()
@@ -89,7 +84,6 @@ export async function supervise(
     }
   }
   run.ended = Date.now() / 1000
-  await placed
   const exit = once(worker, 'exit')
   worker.disconnect()
   const [code] = await exit
@@ -103,26 +97,16 @@ function killingMoments(orders: readonly OrderInput[], kills: number): number[] 
   return Array.from({ length: kills }, (_, n) => ((n + Math.random()) / kills) * most)
 }
 
-/** Little by little, while the worker is at work. */
-async function placeOrders(store: ExecutionStore, orders: readonly OrderInput[]): Promise<void> {
-  const portion = Math.ceil(orders.length / 40)
-  for (let from = 0; from < orders.length; from += portion) {
-    const some = orders.slice(from, from + portion)
-    await Promise.all(some.map((input) => start(store, { id: input.id, machine: 'order', input })))
-    await setTimeout(40)
-  }
-}
-
 async function takeSurvey(store: ExecutionStore): Promise<Survey> {
   let commits = 0
   let ordersDone = 0
   const orders = new Map<string, number>()
   for await (const { definitionId, activePath, status, version } of executions(store, { limit: 1000 })) {
-    commits += version
+    if (!definitionId.startsWith('harel.')) commits += version
     if (definitionId !== 'order' || activePath === null) continue
     orders.set(activePath, (orders.get(activePath) ?? 0) + 1)
     if (status === 'DONE') ordersDone += 1
   }
-  const undelivered = (await store.pendingOutbox()).length
+  const undelivered = (await store.pendingOutbox()).length + (await store.pendingSpawns()).length
   return { commits, orders, ordersDone, undelivered }
 }

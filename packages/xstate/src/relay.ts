@@ -94,7 +94,7 @@ export class Relay {
   }
 
   async spawn(work: SpawnWork): Promise<boolean> {
-    const settled = await this.settle(work)
+    const settled = await this.settle(work, true)
     if (settled) this.#remember(work.childId)
     return settled
   }
@@ -108,20 +108,22 @@ export class Relay {
     }
   }
 
+  /** Whether this process has started the child itself. */
+  hasStarted(childId: string): boolean {
+    return this.#started.has(childId)
+  }
+
   /** An entry of a sweep. True: it may be removed. */
   async sweptSpawn(work: SpawnWork): Promise<boolean> {
-    if (this.#started.delete(work.childId)) return true
-    // Looked for first: a start that comes too late would run its actions for nothing.
-    if ((await this.#host.store.load(work.childId)) !== undefined) return true
-    return this.settle(work)
+    return this.#started.delete(work.childId) || this.settle(work)
   }
 
   /**
    * Does it, or hands it over to `Deliveries`. True: it is out of its queue's way, and may be removed there.
    */
-  async settle(work: Work): Promise<boolean> {
+  async settle(work: Work, isFresh = false): Promise<boolean> {
     try {
-      return await this.#host.sweep.holding(subjectOf(work), () => perform(this.#host, work))
+      return await this.#host.sweep.holding(subjectOf(work), () => perform(this.#host, work, isFresh))
     } catch (error) {
       if (isPassing(this.#host, error)) return false
       await this.#host.deliveries.takeOver(work, error)

@@ -1,4 +1,4 @@
-import { checkCount, checkFlag, InvalidArgument } from '@harel/store-base'
+import { checkCount, checkFlag, InvalidArgument, newId } from '@harel/store-base'
 import type { AnyStateMachine } from 'xstate'
 import type { PersistedMachine } from './snapshot.js'
 
@@ -27,6 +27,8 @@ export interface RunnerOptions<Machines extends readonly AnyStateMachine[] = rea
   unknownEvents?: 'pass' | 'refuse'
   /** Store a step of the trace with each commit. Default: false. */
   trace?: boolean
+  /** Who is named in the trace as the one who took a step. Default: a random id. */
+  worker?: string
   /** How many entries are worked on at once. Default: 64. */
   concurrency?: number
   /** How many promises, callbacks and observables this process runs at once; others wait. Default: 256. */
@@ -35,7 +37,7 @@ export interface RunnerOptions<Machines extends readonly AnyStateMachine[] = rea
   maxConflicts?: number
   /** How many attempts at delivering an entry, or at an invoked promise, there are before it is given up. Default: 8. */
   maxAttempts?: number
-  /** For how long, in seconds, others keep away from what this process works on. Renewed while it does. Default: 30. */
+  /** For how long, in seconds, an invoked promise is left to the process that runs it; renewed while it does. Default: 10. */
   lease?: number
   /** How old, in seconds, an entry must be before others than its writer relay it. Default: 2. */
   grace?: number
@@ -68,6 +70,11 @@ const oneOf = <T extends string>(name: string, value: T, allowed: readonly T[]):
   throw new InvalidArgument(name, value, `one of ${allowed.join(', ')}`)
 }
 
+const text = (name: string, value: string): string => {
+  if (typeof value === 'string') return value
+  throw new InvalidArgument(name, value, 'a string')
+}
+
 const callable = <T>(name: string, value: T): T => {
   if (value === undefined || typeof value === 'function') return value
   throw new InvalidArgument(name, value, 'a function')
@@ -75,7 +82,7 @@ const callable = <T>(name: string, value: T): T => {
 
 const KNOWN = new Set(
   (
-    'machines migrate onActionError unknownEvents trace concurrency maxInvoked maxConflicts maxAttempts ' +
+    'machines migrate onActionError unknownEvents trace worker concurrency maxInvoked maxConflicts maxAttempts ' +
     'lease grace maxPause pageSize clock random logger onWarning'
   ).split(' '),
 )
@@ -91,11 +98,12 @@ export function checkSettings(options: RunnerOptions): Settings {
     onActionError: oneOf('onActionError', options.onActionError ?? 'fail', ['fail', 'raise']),
     unknownEvents: oneOf('unknownEvents', options.unknownEvents ?? 'pass', ['pass', 'refuse']),
     trace: checkFlag('trace', options.trace ?? false),
+    worker: text('worker', options.worker ?? newId()),
     concurrency: checkCount('concurrency', options.concurrency ?? 64, 1),
     maxInvoked: checkCount('maxInvoked', options.maxInvoked ?? 256, 1),
     maxConflicts: checkCount('maxConflicts', options.maxConflicts ?? 20, 1),
     maxAttempts: checkCount('maxAttempts', options.maxAttempts ?? 8, 1),
-    lease: seconds('lease', options.lease ?? 30),
+    lease: seconds('lease', options.lease ?? 10),
     grace: seconds('grace', options.grace ?? 2),
     maxPause: seconds('maxPause', options.maxPause ?? 2),
     pageSize: checkCount('pageSize', options.pageSize ?? 256, 1, 1000),

@@ -8,7 +8,7 @@ import {
   type Step,
   StoreError,
 } from '@harel/store-base'
-import type { AnyActorRef, AnyActorScope, AnyEventObject, AnyMachineSnapshot } from 'xstate'
+import type { AnyActorRef, AnyActorScope, AnyEventObject, AnyMachineSnapshot, StateValue } from 'xstate'
 import { type Action, collect } from './actions.js'
 import { ActionFailed, RunnerError } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
@@ -198,6 +198,15 @@ interface Described {
   readonly names: string[]
 }
 
+/** The paths of the active states that have none inside. */
+function leavesOf(execution: Execution): string[] {
+  const below = (value: StateValue | undefined, path: string): string[] => {
+    if (typeof value === 'string') return [path + value]
+    return Object.entries(value ?? {}).flatMap(([key, inner]) => below(inner, `${path}${key}.`))
+  }
+  return below(readPersisted(execution).value, '')
+}
+
 /** For observers, and for the trace if there is one. */
 function describe(host: Host, execution: Execution, draft: Draft, { cause, names, ...from }: Described): void {
   const { event, command } = cause
@@ -220,7 +229,9 @@ function describe(host: Host, execution: Execution, draft: Draft, { cause, names
     to_path: execution.activePath,
     from_status: from.fromStatus,
     to_status: execution.status,
+    active: leavesOf(execution),
     actions: names,
+    worker: host.settings.worker,
     context_out: (execution.context[RESERVED_KEY] as JsonObject | undefined)?.context ?? {},
     timestamp: host.settings.clock(),
   }

@@ -93,6 +93,13 @@ export class Sweep {
     this.#relay = relay
   }
 
+  #telling: NodeJS.Timeout | undefined
+
+  /** How long a claim holds, in seconds: short, because what a dead process has claimed waits for that long. */
+  get #claimFor(): number {
+    return Math.max(1, 2 * this.#host.settings.grace)
+  }
+
   /**
    * Claims the next page and works through it.
    *
@@ -153,7 +160,7 @@ export class Sweep {
         (entry) =>
           !others.some(({ spawns }) => within(entry.seq, spawns)) &&
           free(entry.childId, `spawn ${entry.seq}`) &&
-          this.#isOldSpawn(entry, now),
+          (this.#relay.hasStarted(entry.childId) || this.#isOldSpawn(entry, now)),
       ),
       timers: page.timers.filter(
         (timer) =>
@@ -174,7 +181,7 @@ export class Sweep {
   }
 
   #advance(state: SweepState, page: Page, mine: Page, now: number): SweepState {
-    const { lease, pageSize, maxPause } = this.#host.settings
+    const { grace, pageSize, maxPause } = this.#host.settings
     const found = mine.outbox.length + mine.spawns.length + mine.timers.length
     const [lastEvent, lastSpawn, lastTimer] = [page.outbox.at(-1), page.spawns.at(-1), page.timers.at(-1)]
     // Behind what is too young there is only what is younger.
@@ -184,14 +191,18 @@ export class Sweep {
       ...(page.timers.length >= pageSize && lastTimer && { timers: lastTimer }),
     }
     const more = Object.keys(after).length > 0
-    const nextPause = found > 0 ? SHORTEST : Math.min(maxPause, state.pause * 2)
+    // What is too young now may be orphaned by the time that it is old enough.
+    const isYoung =
+      page.outbox.some((entry) => !this.#isOld(entry, now)) ||
+      page.spawns.some((entry) => !this.#isOldSpawn(entry, now))
+    const nextPause = found > 0 ? SHORTEST : Math.min(isYoung ? grace / 2 : maxPause, state.pause * 2)
     const [outbox, spawns, timers] = [span(mine.outbox), span(mine.spawns), span(mine.timers)]
     this.#claim =
       found === 0
         ? undefined
         : {
             owner: this.#host.id,
-            until: now + lease,
+            until: now + this.#claimFor,
             ...(outbox && { outbox: [outbox[0].seq, outbox[1].seq] }),
             ...(spawns && { spawns: [spawns[0].seq, spawns[1].seq] }),
             ...(timers && { timers }),
@@ -224,7 +235,7 @@ export class Sweep {
 
   async #work({ outbox, spawns, timers }: Page): Promise<void> {
     if (outbox.length + spawns.length + timers.length === 0) return
-    const renewing = setInterval(() => void this.#renew().catch(() => {}), (this.#host.settings.lease / 3) * 1000)
+    this.#keepTelling()
     try {
       const done: number[] = []
       const children = spawns.map((entry) => async () => {
@@ -246,7 +257,6 @@ export class Sweep {
       })
       await this.#all([...events, ...alarms])
     } finally {
-      clearInterval(renewing)
       this.#claim = undefined
     }
   }
@@ -264,15 +274,34 @@ export class Sweep {
     }
   }
 
-  /** Keeps others away from what this process is still working on. */
-  #renew(): Promise<void> {
-    const until = this.#host.settings.clock() + this.#host.settings.lease
+  /**
+   * Tells others every now and then what this process is still working on, for as long as there is anything: one commit
+   * for all of it, however much it is.
+   */
+  #keepTelling(): void {
+    if (this.#telling !== undefined) return
+    this.#telling = setTimeout(
+      async () => {
+        // What cannot be told now is told the next time.
+        await this.#tell().catch(() => {})
+        this.#telling = undefined
+        if (this.#claim !== undefined || this.#busy.size > 0) this.#keepTelling()
+      },
+      Math.min(this.#claimFor / 3, (2 / 3) * this.#host.settings.grace) * 1000,
+    )
+    this.#telling.unref()
+  }
+
+  #tell(): Promise<void> {
     return update<void>(this.#host, SWEEP, undefined, ({ execution }) => {
-      if (execution === undefined) return { result: undefined }
-      const state = stateOf(execution)
       const own = this.#claim
+      if (execution === undefined || (own === undefined && this.#busy.size === 0)) return { result: undefined }
+      const state = stateOf(execution)
+      const now = this.#host.settings.clock()
+      const until = now + this.#claimFor
       const claims = state.claims.filter(({ owner }) => owner !== this.#host.id)
-      const busy = { ...state.busy, ...Object.fromEntries([...this.#busy].map((id) => [id, until])) }
+      const others = Object.entries(state.busy).filter(([, end]) => end > now)
+      const busy = Object.fromEntries([...others, ...[...this.#busy].map((id) => [id, until] as const)])
       const next: SweepState = { ...state, claims: own === undefined ? claims : [...claims, { ...own, until }], busy }
       execution.context = { [RESERVED_KEY]: next as unknown as JsonValue }
       return { result: undefined, draft: newDraft() }
@@ -280,19 +309,17 @@ export class Sweep {
   }
 
   /**
-   * Works on an execution; if that takes longer than others would wait before they take it up as orphaned, it tells them,
-   * and goes on telling them until it is done.
+   * Works on an execution; if that takes so long that others would soon take it for orphaned, it tells them, and goes on
+   * telling them until it is done.
    */
   async holding<T>(executionId: string, work: () => Promise<T>): Promise<T> {
-    const { grace, lease } = this.#host.settings
-    let timeout: NodeJS.Timeout
-    const hold = () => {
-      this.#busy.add(executionId)
-      timeout = setTimeout(hold, (lease / 3) * 1000)
-      // What cannot be told now is told the next time.
-      this.#renew().catch(() => {})
-    }
-    timeout = setTimeout(hold, (grace / 2) * 1000)
+    const timeout = setTimeout(
+      () => {
+        this.#busy.add(executionId)
+        this.#keepTelling()
+      },
+      (this.#host.settings.grace / 4) * 1000,
+    )
     try {
       return await work()
     } finally {

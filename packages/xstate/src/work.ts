@@ -32,13 +32,14 @@ export function spawnWork({ parentId, childId, context }: Omit<SpawnEntry, 'seq'
 /**
  * Does it, once or once more: whatever was done already is found done.
  *
+ * @param isFresh  nobody can have done it yet
  * @returns false if it is not for this process: the machine is not known here
  * @throws what stands in the way
  */
-export async function perform(host: Host, work: Work): Promise<boolean> {
+export async function perform(host: Host, work: Work, isFresh = false): Promise<boolean> {
   try {
     if (work.kind === 'event') await handleEvent(host, work.targetId, work.event)
-    else if (work.kind === 'spawn') await startChild(host, work)
+    else if (work.kind === 'spawn') await startChild(host, work, isFresh)
     else if (work.path === LEASE_PATH) return await host.invocations.takeUp(work.executionId)
     else if (work.path === RETRY_PATH) await host.deliveries.retry(work.executionId)
     else await fireTimer(host, work.executionId, work.path, work.fireAt)
@@ -49,7 +50,9 @@ export async function perform(host: Host, work: Work): Promise<boolean> {
   }
 }
 
-async function startChild(host: Host, { parentId, childId: id, data }: SpawnWork): Promise<void> {
+async function startChild(host: Host, { parentId, childId: id, data }: SpawnWork, isFresh: boolean): Promise<void> {
+  // Looked for first: a start that comes too late would run its actions for nothing.
+  if (!isFresh && (await host.store.load(id)) !== undefined) return
   try {
     if (data.definitionId === INVOKED) return await host.invocations.create(id, parentId, data)
     const definition = host.machines.get(data.definitionId, data.version)

@@ -161,7 +161,7 @@ describe.each(stores)('on $name', ({ open }) => {
       states: { a: { on: { GO: { target: 'b', actions: ['act', assign({ n: 2 })] } } }, b: {} },
     })
     const clock = new TestClock()
-    const runner = runnerOn(store, { machines: [machine], trace: true, clock: clock.read })
+    const runner = runnerOn(store, { machines: [machine], trace: true, worker: 'w1', clock: clock.read })
     await runner.create('traced', { id: 't' })
     await runner.send('t', { type: 'GO' }, { eventId: 'e' })
     expect(await store.readTrace('t')).toEqual([
@@ -173,7 +173,9 @@ describe.each(stores)('on $name', ({ open }) => {
         to_path: 'a',
         from_status: 'PENDING',
         to_status: 'RUNNING',
+        active: ['a'],
         actions: [],
+        worker: 'w1',
         context_out: { n: 1 },
         timestamp: clock.now,
       },
@@ -185,7 +187,9 @@ describe.each(stores)('on $name', ({ open }) => {
         to_path: 'b',
         from_status: 'RUNNING',
         to_status: 'RUNNING',
+        active: ['b'],
         actions: ['act'],
+        worker: 'w1',
         context_out: { n: 2 },
         timestamp: clock.now,
       },

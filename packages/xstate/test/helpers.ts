@@ -83,3 +83,39 @@ export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   for await (const item of items) found.push(item)
   return found
 }
+
+/** The same store, counting the calls of a method. */
+export function counting(store: ExecutionStore): {
+  store: ExecutionStore
+  calls: Map<string, number>
+  rows: () => number
+} {
+  const calls = new Map<string, number>()
+  let rows = 0
+  const counted = new Proxy(store, {
+    get(target, key) {
+      const member: unknown = Reflect.get(target, key, target)
+      if (typeof member !== 'function') return member
+      return async (...given: unknown[]) => {
+        calls.set(String(key), (calls.get(String(key)) ?? 0) + 1)
+        const answer: unknown = await member.apply(target, given)
+        if (Array.isArray(answer) && /^pending|^due/.test(String(key))) rows += answer.length
+        return answer
+      }
+    },
+  })
+  return { store: counted, calls, rows: () => rows }
+}
+
+/** As many sweeps as it takes until there is nothing more to do. */
+export async function sweepUp(
+  clock: TestClock,
+  runner: { sweep(): Promise<number>; settled(): Promise<void> },
+  rounds = 12,
+) {
+  for (let n = 0; n < rounds; n++) {
+    clock.now += 3
+    await runner.sweep()
+    await runner.settled()
+  }
+}

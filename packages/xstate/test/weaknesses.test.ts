@@ -1,9 +1,21 @@
 /** The faults of the runtime that came before, by their numbers: none of them is to be found here. */
-import { type Execution, type ExecutionStore, newEvent, newExecution } from '@harel/store-base'
+import { type Execution, newEvent, newExecution } from '@harel/store-base'
 import { execution, TooManyConflicts } from '@harel/xstate'
 import { describe, expect, test } from 'vitest'
 import { assign, createMachine, fromPromise, sendTo, setup, spawnChild } from 'xstate'
-import { all, contextOf, keepRunning, openStore, runnerOn, stored, stores, TestClock, until } from './helpers.js'
+import {
+  all,
+  contextOf,
+  counting,
+  keepRunning,
+  openStore,
+  runnerOn,
+  stored,
+  stores,
+  sweepUp,
+  TestClock,
+  until,
+} from './helpers.js'
 
 const anyEvent = { types: { events: {} as { type: string; [key: string]: unknown } } }
 
@@ -23,34 +35,6 @@ const parent = setup({ ...anyEvent, actors: { counter } }).createMachine({
 })
 
 const stranger = createMachine({ id: 'stranger', initial: 'a', states: { a: { after: { 1000: 'b' } }, b: {} } })
-
-/** The same store, counting the calls of a method. */
-function counting(store: ExecutionStore): { store: ExecutionStore; calls: Map<string, number>; rows: () => number } {
-  const calls = new Map<string, number>()
-  let rows = 0
-  const counted = new Proxy(store, {
-    get(target, key) {
-      const member: unknown = Reflect.get(target, key, target)
-      if (typeof member !== 'function') return member
-      return async (...given: unknown[]) => {
-        calls.set(String(key), (calls.get(String(key)) ?? 0) + 1)
-        const answer: unknown = await member.apply(target, given)
-        if (Array.isArray(answer) && /^pending|^due/.test(String(key))) rows += answer.length
-        return answer
-      }
-    },
-  })
-  return { store: counted, calls, rows: () => rows }
-}
-
-/** As many sweeps as it takes until there is nothing more to do. */
-async function sweepUp(clock: TestClock, runner: { sweep(): Promise<number>; settled(): Promise<void> }, rounds = 12) {
-  for (let n = 0; n < rounds; n++) {
-    clock.now += 3
-    await runner.sweep()
-    await runner.settled()
-  }
-}
 
 const spawnEntry = (definitionId: string, at: number) => ({
   xstate: { definitionId, version: '1', src: definitionId, actorId: 'kid', sync: false, at },

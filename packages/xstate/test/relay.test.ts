@@ -1,0 +1,239 @@
+import { CorruptRecord, type ExecutionStore, newEvent, newExecution } from '@harel/store-base'
+import { currentEffect, execution } from '@harel/xstate'
+import { describe, expect, test } from 'vitest'
+import { assign, createMachine, sendTo, setup } from 'xstate'
+import {
+  all,
+  contextOf,
+  counting,
+  keepRunning,
+  openStore,
+  runnerOn,
+  stored,
+  stores,
+  sweepUp,
+  TestClock,
+  until,
+} from './helpers.js'
+
+const anyEvent = { types: { events: {} as { type: string; [key: string]: unknown } } }
+
+const counter = setup(anyEvent).createMachine({
+  id: 'counter',
+  context: { n: 0 },
+  initial: 'a',
+  states: { a: { after: { 1000: 'b' } }, b: {} },
+  on: { INC: { actions: assign({ n: ({ context }) => context.n + 1 }) } },
+})
+
+/** The same store, in which an execution cannot be read while it is said so. */
+function damaged(store: ExecutionStore, id: string): { store: ExecutionStore; repair(): void } {
+  let broken = true
+  const proxy = new Proxy(store, {
+    get(target, key) {
+      const member: unknown = Reflect.get(target, key, target)
+      if (typeof member !== 'function') return member
+      return async (...given: unknown[]) => {
+        if (broken && /^load/.test(String(key)) && given[0] === id) throw new CorruptRecord(id, 'it was cut off')
+        return member.apply(target, given)
+      }
+    },
+  })
+  return {
+    store: proxy,
+    repair() {
+      broken = false
+    },
+  }
+}
+
+describe.each(stores)('on $name', ({ open }) => {
+  const setUp = async () => {
+    const store = await openStore(open)
+    return { store, clock: new TestClock() }
+  }
+
+  test('events, children and timers of an execution that cannot be read are parked, and done when it has been repaired', async () => {
+    const { store: base, clock } = await setUp()
+    await runnerOn(base, { machines: [counter], clock: clock.read }).create('counter', { id: 'x' })
+    await base.commit(newExecution({ id: 'sender', definitionId: 'other' }), {
+      emits: [{ targetId: 'x', event: newEvent({ kind: 'INC' }) }],
+    })
+    const { store, repair } = damaged(base, 'x')
+    const runner = runnerOn(store, { machines: [counter], clock: clock.read, maxAttempts: 2 })
+    await sweepUp(clock, runner)
+    const parked = await all(runner.parked())
+    expect(
+      parked.map(({ kind, executionId, attempts, error }) => [kind, executionId, attempts, error]).toSorted(),
+    ).toEqual([
+      ['event', 'x', 2, 'CorruptRecord: x cannot be read: it was cut off'],
+      ['timer', 'x', 2, 'CorruptRecord: x cannot be read: it was cut off'],
+    ])
+    expect(await base.dueTimers(1e12)).toEqual([])
+    repair()
+    for (const { id } of parked) await runner.unpark(id)
+    await sweepUp(clock, runner)
+    expect(await stored(base, 'x')).toMatchObject({ activePath: 'b' })
+    expect(await contextOf(base, 'x')).toEqual({ n: 1 })
+    expect(await all(runner.parked())).toEqual([])
+  })
+
+  test('a child that cannot be started is parked, and can be given up', async () => {
+    const { store: base, clock } = await setUp()
+    const { store } = damaged(base, 'p:k')
+    const runner = runnerOn(store, { machines: [counter], clock: clock.read, maxAttempts: 2 })
+    const data = { definitionId: 'counter', version: '1', src: 'counter', actorId: 'k', sync: false, at: clock.now }
+    await store.commit(newExecution({ id: 'p', definitionId: 'other' }), {
+      spawns: [{ childId: 'p:k', rootPath: '', context: { xstate: data } }],
+    })
+    await sweepUp(clock, runner)
+    expect(await store.pendingSpawns()).toEqual([])
+    const [parked] = await all(runner.parked())
+    expect(parked).toMatchObject({ kind: 'spawn', executionId: 'p:k', attempts: 2 })
+    await runner.discard(parked?.id ?? '')
+    expect(await all(runner.parked())).toEqual([])
+    await expect(runner.discard('nobody')).rejects.toMatchObject({ code: 'UNKNOWN_EXECUTION' })
+    await expect(runner.discard('p')).rejects.toMatchObject({ code: 'CONTROL_REFUSED' })
+    await expect(runner.unpark('p')).rejects.toMatchObject({ code: 'CONTROL_REFUSED' })
+  })
+
+  test('what a runner has claimed and not done is done by another as soon as the claim has run out', async () => {
+    const { store, clock } = await setUp()
+    const runner = runnerOn(store, { machines: [counter], clock: clock.read })
+    await runner.create('counter', { id: 'c' })
+    const seqs = await store.commit(newExecution({ id: 'sender', definitionId: 'other' }), {
+      emits: [{ targetId: 'c', event: newEvent({ kind: 'INC' }) }],
+    })
+    const claim = { owner: 'dead', until: clock.now + 4, outbox: [seqs[0], seqs[0]] }
+    const sweep = newExecution({ id: 'harel.sweep', definitionId: 'harel.sweep', status: 'RUNNING' })
+    sweep.context = { xstate: { nextAt: 0, pause: 0.1, claims: [claim as never], busy: {} } }
+    await store.save(sweep)
+    await sweepUp(clock, runner, 1)
+    expect(await contextOf(store, 'c')).toEqual({ n: 0 })
+    await sweepUp(clock, runner, 1)
+    expect(await contextOf(store, 'c')).toEqual({ n: 1 })
+  })
+
+  test('any number of slow steps at once is told to others in a few commits', async () => {
+    const { store } = await setUp()
+    const slow = () => new Promise((resolve) => setTimeout(resolve, 800))
+    const machine = setup({ ...anyEvent, actions: { slow: slow as () => void } }).createMachine({
+      id: 'slow',
+      on: { ACT: { actions: 'slow' } },
+    })
+    const sender = setup(anyEvent).createMachine({
+      id: 'sender',
+      on: { ALL: { actions: Array.from({ length: 60 }, (_, n) => sendTo(() => execution(`s${n}`), { type: 'ACT' })) } },
+    })
+    const runner = runnerOn(store, { machines: [machine, sender], grace: 0.2 })
+    await Promise.all(Array.from({ length: 60 }, (_, n) => runner.create('slow', { id: `s${n}` })))
+    await runner.create('sender', { id: 'all' })
+    keepRunning(runner)
+    await runner.send('all', { type: 'ALL' })
+    await runner.settled()
+    expect(await store.pendingOutbox()).toEqual([])
+    expect((await stored(store, 'harel.sweep')).version).toBeLessThan(60)
+  })
+
+  test('a restart among many executions looks at those that have something to do, and at no other', async () => {
+    const { store: base, clock } = await setUp()
+    const [waiting, due] = [800, 40]
+    const waiter = createMachine({ id: 'waiter', initial: 'a', states: { a: { after: { 1e9: 'b' } }, b: {} } })
+    const maker = runnerOn(base, { machines: [waiter, counter], clock: clock.read })
+    await Promise.all(Array.from({ length: waiting }, (_, n) => maker.create('waiter', { id: `w${n}` })))
+    await Promise.all(Array.from({ length: due }, (_, n) => maker.create('counter', { id: `c${n}` })))
+    await maker.close()
+    clock.now += 100
+    const { store, calls, rows } = counting(base)
+    const runner = runnerOn(store, { machines: [waiter, counter], clock: clock.read, pageSize: 16 })
+    await sweepUp(clock, runner, 12)
+    for (let n = 0; n < due; n++) expect(await stored(base, `c${n}`)).toMatchObject({ activePath: 'b' })
+    expect(rows()).toBe(due)
+    // Each timer: a load and a commit. Each of the rounds: the shared record, and its commits.
+    expect(calls.get('load')).toBeLessThanOrEqual(due + 12)
+    expect(calls.get('commit')).toBeLessThanOrEqual(due + 13)
+    expect(calls.get('listExecutions')).toBeUndefined()
+  })
+
+  test('the same timer is fired once, by however many runners at once', async () => {
+    const { store, clock } = await setUp()
+    const keys: string[] = []
+    const act = () => void keys.push(currentEffect().idempotencyKey)
+    const machine = setup({ actions: { act } }).createMachine({
+      id: 'timed',
+      initial: 'a',
+      states: { a: { after: { 1000: { target: 'a', reenter: true, actions: 'act' } } } },
+    })
+    const runners = Array.from({ length: 4 }, () => runnerOn(store, { machines: [machine], clock: clock.read }))
+    await runners[0]?.create('timed', { id: 't' })
+    for (let n = 0; n < 3; n++) {
+      clock.now += 5
+      await Promise.all(runners.map((runner) => runner.sweep()))
+      clock.now += 5
+      await Promise.all(runners.map((runner) => runner.sweep()))
+    }
+    // Armed anew at each firing, for a second later.
+    expect((await stored(store, 't')).version).toBe(1 + new Set(keys).size)
+    expect(new Set(keys).size).toBe(6)
+  })
+
+  test('a timer that is armed again for the very moment at which it fires, fires again', async () => {
+    const { store, clock } = await setUp()
+    const machine = setup({ types: { context: {} as { n: number } } }).createMachine({
+      id: 'loop',
+      context: { n: 0 },
+      initial: 'a',
+      states: {
+        a: {
+          after: {
+            0: [
+              {
+                guard: ({ context }) => context.n < 3,
+                target: 'a',
+                reenter: true,
+                actions: assign({ n: ({ context }) => context.n + 1 }),
+              },
+              { target: 'b' },
+            ],
+          },
+        },
+        b: {},
+      },
+    })
+    const runner = runnerOn(store, { machines: [machine], clock: clock.read, grace: 0.001 })
+    await runner.create('loop', { id: 'l' })
+    for (let n = 0; n < 12; n++) {
+      clock.now += 0.2
+      await runner.sweep()
+      await runner.settled()
+    }
+    expect(await stored(store, 'l')).toMatchObject({ activePath: 'b' })
+    expect(await contextOf(store, 'l')).toEqual({ n: 3 })
+  })
+})
+
+test('a store that is away for a while is waited for, and nothing is lost', async () => {
+  const base = await openStore()
+  let away = false
+  const store = new Proxy(base, {
+    get(target, key) {
+      const member: unknown = Reflect.get(target, key, target)
+      if (typeof member !== 'function') return member
+      return async (...given: unknown[]) => {
+        if (away) throw Object.assign(new Error('away'), { retryable: true })
+        return member.apply(target, given)
+      }
+    },
+  })
+  const runner = runnerOn(store, { machines: [counter], grace: 0.1 })
+  await runner.create('counter', { id: 'c' })
+  keepRunning(runner)
+  away = true
+  await base.commit(newExecution({ id: 'sender', definitionId: 'other' }), {
+    emits: [{ targetId: 'c', event: newEvent({ kind: 'INC' }) }],
+  })
+  await until(() => runner.warnings.includes('a sweep failed and will be made again'))
+  await expect(runner.send('c', { type: 'INC' })).rejects.toThrow('away')
+  away = false
+  await until(async () => ((await contextOf(base, 'c')) as { n: number }).n === 1)
+})
