@@ -6,7 +6,7 @@ export default defineConfig({
     // The first run installs the Python package.
     globalSetup: './src/install.ts',
     reporters: ['default', './src/summary.ts'],
-    testTimeout: 120_000,
+    testTimeout: 300_000,
     // A server is installed for the first run.
     hookTimeout: 600_000,
   },
