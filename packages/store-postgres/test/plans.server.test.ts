@@ -11,7 +11,7 @@ async function fill(sql: Sql, schema: string): Promise<void> {
   await sql.unsafe(`
     INSERT INTO ${schema}.harel_executions (id, definition_id, data, version)
       SELECT 'x' || n, 'd', '{"status":"DONE"}', 1 ${rows};
-    INSERT INTO ${schema}.harel_outbox (target_id, event) SELECT ${id}, '{}' ${rows};
+    INSERT INTO ${schema}.harel_outbox (target_id, event) SELECT ${id}, '{"id":"v","kind":"k"}' ${rows};
     INSERT INTO ${schema}.harel_spawns (parent_id, child_id, root_path, context) SELECT ${id}, 'c' || n, '', '{}' ${rows};
     INSERT INTO ${schema}.harel_processed_events SELECT ${id}, 'v' || n ${rows};
     INSERT INTO ${schema}.harel_timers SELECT ${id}, 'p' || n, n ${rows};
