@@ -7,6 +7,7 @@ import {
   type DefinitionRow,
   type DueTimer,
   type OutboxRow,
+  OutcomeUnknown,
   type PreparedCommit,
   prefixEnd,
   Sequence,
@@ -17,15 +18,17 @@ import {
   type TraceRow,
   type Verdict,
 } from '@harel/store-base'
-import { BSON, type ClientSession, Long } from 'mongodb'
-import { firstEntries } from './bounded.js'
-import { fromBson, toNumber } from './bson.js'
-import type { Collections } from './collections.js'
-import { type CommitNumbers, commitUpdate, pushTrace } from './commit.js'
-import { isDuplicate, MAX_DOCUMENT, reading, toStoreError } from './errors.js'
+import { BSON, type Document, Long } from 'mongodb'
+import { toNumber } from './bson.js'
+import { type ExecutionDocument, FOREIGN } from './collections.js'
+import type { Connection } from './connection.js'
+import { isDuplicate, MAX_DOCUMENT, retriedOnce } from './errors.js'
 import { list } from './listing.js'
 import type { Settings } from './options.js'
-import { fromField, toField } from './paths.js'
+import { toField } from './paths.js'
+import { firstEntries } from './queue.js'
+import { toOutboxRow, toSpawnRow, toTimers, toTraceRows } from './rows.js'
+import { commitUpdate, largest, timerUpdate, traceUpdate } from './update.js'
 
 export const capabilitiesOf = (dedupe: number): StoreCapabilities => ({
   durable: true,
@@ -33,329 +36,324 @@ export const capabilitiesOf = (dedupe: number): StoreCapabilities => ({
   identity: false,
   ordered: true,
   paging: 'key',
-  // All of it stands in one document.
-  maxCommitWrites: 100_000,
+  // All of them stand in one document, so that only its bytes count.
+  maxCommitWrites: Number.POSITIVE_INFINITY,
   maxExecutionBytes: MAX_DOCUMENT - 64 * 1024,
   dedupe,
   atomicPurge: false,
   transactions: true,
 })
 
-/** A retry after another writer's step got in between the reading of a trace and the commit. */
-const TRACE_TRIES = 5
-
 /** The protocol on MongoDB. */
 export class MongoBackend implements StoreBackend {
   readonly capabilities: StoreCapabilities
-  readonly #collections: Collections
+  readonly #connection: Connection
   readonly #settings: Settings
-  readonly #outboxNumbers: Sequence
-  readonly #spawnNumbers: Sequence
-  readonly #session: { session?: ClientSession }
+  readonly #numbers: Record<'outbox' | 'spawn', Sequence>
   readonly #end: () => Promise<void>
 
-  /**
-   * @param end called by `close`
-   * @param session of a caller's transaction
-   */
-  constructor(collections: Collections, settings: Settings, end: () => Promise<void>, session?: ClientSession) {
+  /** @param end called by `close` */
+  constructor(connection: Connection, settings: Settings, end: () => Promise<void>, numbers = numbersOf(connection)) {
     this.capabilities = capabilitiesOf(settings.dedupe)
-    this.#collections = collections
+    this.#connection = connection
     this.#settings = settings
-    this.#outboxNumbers = new Sequence((count) => this.#reserve('outbox', count))
-    this.#spawnNumbers = new Sequence((count) => this.#reserve('spawn', count))
+    this.#numbers = numbers
     this.#end = end
-    this.#session = session === undefined ? {} : { session }
   }
 
-  /** The same inside a caller's transaction. */
-  within(session: ClientSession): MongoBackend {
-    return new MongoBackend(this.#collections, this.#settings, async () => {}, session)
-  }
-
-  /** Outside of a caller's transaction: numbers that it gives up are gaps, which are allowed. */
-  async #reserve(name: 'outbox' | 'spawn', count: number): Promise<number> {
-    const add = { $inc: { n: Long.fromNumber(count) } }
-    const options = { upsert: true, returnDocument: 'after' } as const
-    return Number((await reading(this.#collections.counters.findOneAndUpdate({ _id: name }, add, options)))?.n)
-  }
-
-  get #executions() {
-    return this.#collections.executions
+  /** The same in a transaction of the caller's. Numbers are taken outside of it: those it gives up are gaps. */
+  within(connection: Connection): MongoBackend {
+    return new MongoBackend(connection, this.#settings, async () => {}, this.#numbers)
   }
 
   async load(id: string): Promise<string | undefined> {
-    const options = { projection: { data: 1 }, ...this.#session }
-    return (await reading(this.#executions.findOne({ _id: id }, options)))?.data
+    return (await this.#find(id, { data: 1 }))?.data
   }
 
   /** One document, and so one snapshot. */
   async loadForEvent(id: string, eventId: string): Promise<{ data: string | undefined; processed: boolean }> {
-    const options = { projection: { data: 1, processed: { $elemMatch: { $eq: eventId } } }, ...this.#session }
-    const document = await reading(this.#executions.findOne({ _id: id }, options))
-    return { data: document?.data, processed: (document?.processed?.length ?? 0) > 0 }
+    const document = await this.#find(id, { data: 1, processed: { $elemMatch: { $eq: eventId } } })
+    return { data: document?.data, processed: document?.processed !== undefined }
+  }
+
+  #find(id: string, projection: Document): Promise<ExecutionDocument | null> {
+    return this.#connection.read(({ executions }, options) =>
+      executions.findOne({ _id: id }, { projection, ...options }),
+    )
   }
 
   async commit(commit: PreparedCommit): Promise<Verdict> {
-    const { emits, spawns } = commit
-    for (let tries = 1; ; tries++) {
-      const [outbox, spawn, trace] = await Promise.all([
-        emits.length === 0 ? 0 : this.#outboxNumbers.take(emits.length),
-        spawns.length === 0 ? 0 : this.#spawnNumbers.take(spawns.length),
-        this.#lastStep(commit),
-      ])
-      const done = await this.#update(commit, { outbox, spawn, trace: (trace?.index ?? -1) + 1 }, trace)
-      if (done) return { applied: true, seqs: emits.map((_, index) => outbox + index) }
-      const found = await this.#version(commit.id)
-      // The version is right, so it was the trace: a step was added beside the commits.
-      const again = trace !== undefined && found === commit.expected && tries < TRACE_TRIES
-      if (!again) return { applied: false, found }
+    const { id, expected, emits, spawns } = commit
+    // A duplicate key would end the caller's transaction.
+    if (this.#connection.isTransaction && expected === 0) {
+      const found = await this.#version(id)
+      if (found !== null) return { applied: false, found }
     }
-  }
-
-  async #version(id: string): Promise<number | null> {
-    const options = { projection: { version: 1 }, ...this.#session }
-    const document = await reading(this.#executions.findOne({ _id: id }, options))
-    return document?.version === undefined ? null : Number(document.version)
-  }
-
-  /** The index of the newest step and its place in the ring, for a commit that adds one. */
-  async #lastStep({ id, trace }: PreparedCommit): Promise<{ index: number; place: number } | undefined> {
-    if (trace === undefined) return undefined
-    const steps = await this.readTrace(id)
-    return { index: steps.at(-1)?.index ?? -1, place: steps.length - 1 }
+    const [outbox, spawn] = await Promise.all([
+      emits.length === 0 ? 0 : this.#numbers.outbox.take(emits.length),
+      spawns.length === 0 ? 0 : this.#numbers.spawn.take(spawns.length),
+    ])
+    const update = commitUpdate(commit, { outbox, spawn }, this.#settings)
+    checkSize(update)
+    if (!(await this.#update(commit, update))) return { applied: false, found: await this.#version(id) }
+    return { applied: true, seqs: emits.map((_, index) => outbox + index) }
   }
 
   /** Whether the document was as expected, and was written. */
-  async #update(
-    commit: PreparedCommit,
-    numbers: CommitNumbers,
-    last: { index: number; place: number } | undefined,
-  ): Promise<boolean> {
-    const update = commitUpdate(commit, numbers, this.#settings)
-    const size = BSON.calculateObjectSize(update)
-    if (size > MAX_DOCUMENT) throw new CommitTooLarge('bytes', size, MAX_DOCUMENT)
-    // Steps of an execution that did not exist are kept elsewhere, and so tell nothing about the document.
-    const unmoved =
-      last === undefined || last.place < 0 || commit.expected === 0
-        ? {}
-        : { [`trace.${last.place}.index`]: last.index, [`trace.${last.place + 1}`]: { $exists: false } }
-    const filter = { _id: commit.id, version: toNumber(commit.expected), ...unmoved }
-    try {
-      const result = await this.#executions.updateOne(filter as never, update, {
-        upsert: commit.expected === 0,
-        ...this.#session,
+  async #update({ id, expected }: PreparedCommit, update: Document[]): Promise<boolean> {
+    // Without a version: no document, or one in which Python harel has begun a trace.
+    const filter = { _id: id, version: expected === 0 ? null : toNumber(expected) } as object
+    const attempt = () =>
+      this.#connection.write(async ({ executions }, options) => {
+        try {
+          const result = await executions.updateOne(filter, update, { upsert: expected === 0, ...options })
+          return result.matchedCount + result.upsertedCount > 0
+        } catch (error) {
+          if (isDuplicate(error)) return false
+          throw error
+        }
       })
-      return result.matchedCount + result.upsertedCount > 0
+    try {
+      return await attempt()
     } catch (error) {
-      if (isDuplicate(error)) return false
-      throw toStoreError(error, true)
+      if (!(error instanceof OutcomeUnknown)) throw error
     }
+    // The first attempt may be under way still. Only one of the two can find the version that is expected.
+    const written = await attempt().catch((error: unknown) => {
+      throw new OutcomeUnknown('MongoDB did not reply to a commit, nor when it was sent again', error, { untold: true })
+    })
+    if (!written) throw new OutcomeUnknown('MongoDB did not reply to a commit, and refused it when it was sent again')
+    return true
+  }
+
+  /** As it is now, also if a majority does not know of it yet. */
+  async #version(id: string): Promise<number | null> {
+    const local = { projection: { version: 1 }, readConcern: 'local' } as const
+    const document = await this.#connection.read(({ executions }, options) =>
+      executions.findOne({ _id: id }, { ...local, ...options }),
+    )
+    return document?.version === undefined ? null : Number(document.version)
   }
 
   async isProcessed(id: string, eventId: string): Promise<boolean> {
-    const options = { projection: { _id: 1 }, ...this.#session }
-    return (await reading(this.#executions.findOne({ _id: id, processed: eventId }, options))) !== null
+    return (await this.loadForEvent(id, eventId)).processed
   }
 
   async pendingOutbox({ after, limit }: CheckedQueuePage): Promise<OutboxRow[]> {
-    const rows = await firstEntries<OutboxRow>(this.#collections, {
-      bound: 'outbox_from',
-      fields: { outbox: 1 },
-      most: Number.MAX_SAFE_INTEGER,
-      limit,
-      entriesOf: ({ outbox = [] }) =>
-        outbox.map(({ seq, target_id, event }) => {
-          const row = { seq: Number(seq), targetId: target_id ?? null, event }
-          return { entry: row, rank: row.seq }
-        }),
-      wanted: ({ rank }) => rank > after,
-      compare: (a, b) => a.seq - b.seq,
-    })
-    const orphans = await reading(
-      this.#collections.orphans
-        .find({ _id: { $gt: Long.fromNumber(after) } })
+    const rows = await this.#queued('outbox', { after, limit }, ({ outbox = [] }) => outbox.map(toOutboxRow))
+    const orphans = await this.#connection.read(({ orphans }, options) =>
+      orphans
+        .find({ _id: { $gt: after } }, options)
         .sort({ _id: 1 })
         .limit(Number.isFinite(limit) ? limit : 0)
         .toArray(),
     )
-    // An entry is in both places while its sender is being purged.
-    const all = new Map(
-      orphans.map((o) => [Number(o._id), { seq: Number(o._id), targetId: o.target_id, event: o.event }]),
-    )
+    // While a sender is being purged, its entries are in both places.
+    const all = new Map(orphans.map(({ _id, ...entry }) => [Number(_id), toOutboxRow({ seq: _id, ...entry })]))
     for (const row of rows) all.set(row.seq, row)
-    return [...all.values()].sort((a, b) => a.seq - b.seq).slice(0, limit)
+    return [...all.values()].sort(bySeq).slice(0, limit)
   }
 
+  /** First where entries are moved from, then where they are moved to. */
   async ackOutbox(seqs: readonly number[]): Promise<void> {
-    const numbers = seqs.map((seq) => Long.fromNumber(seq))
-    await Promise.all([
-      reading(
-        this.#executions.updateMany(
-          { 'outbox.seq': { $in: numbers } } as never,
-          { $pull: { outbox: { seq: { $in: numbers } } } } as never,
-          this.#session,
-        ),
-      ),
-      reading(this.#collections.orphans.deleteMany({ _id: { $in: numbers } }, this.#session)),
-    ])
+    await this.#acknowledge('outbox', seqs)
+    const numbers = { $in: seqs.map((seq) => Long.fromNumber(seq)) }
+    await this.#connection.read(({ orphans }, options) => orphans.deleteMany({ _id: numbers }, options))
   }
 
-  async pendingSpawns({ after, limit }: CheckedQueuePage): Promise<SpawnRow[]> {
-    return firstEntries<SpawnRow>(this.#collections, {
-      bound: 'spawns_from',
-      fields: { spawns: 1 },
-      most: Number.MAX_SAFE_INTEGER,
-      limit,
-      entriesOf: ({ spawns = [] }) =>
-        spawns.map((spawn) => {
-          const row = {
-            seq: Number(spawn.seq),
-            parentId: spawn.parent_id,
-            childId: spawn.child_id,
-            rootPath: spawn.root_path,
-            context: JSON.stringify(fromBson(spawn.context)),
-          }
-          return { entry: row, rank: row.seq }
-        }),
-      wanted: ({ rank }) => rank > after,
-      compare: (a, b) => a.seq - b.seq,
-    })
+  pendingSpawns(page: CheckedQueuePage): Promise<SpawnRow[]> {
+    return this.#queued('spawns', page, ({ spawns = [] }) => spawns.map(toSpawnRow))
   }
 
-  async ackSpawn(seqs: readonly number[]): Promise<void> {
-    const numbers = seqs.map((seq) => Long.fromNumber(seq))
-    await reading(
-      this.#executions.updateMany(
-        { 'spawns.seq': { $in: numbers } } as never,
-        { $pull: { spawns: { seq: { $in: numbers } } } } as never,
-        this.#session,
-      ),
+  ackSpawn(seqs: readonly number[]): Promise<void> {
+    return this.#acknowledge('spawns', seqs)
+  }
+
+  #queued<Row extends { seq: number }>(
+    queue: 'outbox' | 'spawns',
+    { after, limit }: CheckedQueuePage,
+    rowsOf: (document: ExecutionDocument) => Row[],
+  ): Promise<Row[]> {
+    const seq = `${queue}.seq`
+    // As an expression, the second part does not keep the index from giving the order.
+    const filter = { [seq]: { $exists: true }, ...(after >= 0 && { $expr: { $gt: [largest(queue, 'seq'), after] } }) }
+    return this.#connection.read(({ executions }, options) =>
+      firstEntries(executions.find(filter, { projection: { [queue]: 1 }, ...options }).sort({ [seq]: 1 }), {
+        limit,
+        entriesOf: (document) => rowsOf(document).filter((row) => row.seq > after),
+        compare: bySeq,
+        isBehind: (document, last) => rowsOf(document).every((row) => row.seq > last.seq),
+      }),
+    )
+  }
+
+  async #acknowledge(queue: 'outbox' | 'spawns', seqs: readonly number[]): Promise<void> {
+    const numbers = { $in: seqs.map((seq) => Long.fromNumber(seq)) }
+    await this.#connection.read(({ executions }, options) =>
+      executions.updateMany({ [`${queue}.seq`]: numbers }, { $pull: { [queue]: { seq: numbers } } } as object, options),
     )
   }
 
   async dueTimers(now: number, { after, limit }: CheckedTimerPage): Promise<DueTimer[]> {
-    const compare = (a: DueTimer, b: DueTimer): number =>
-      a.fireAt - b.fireAt || compareBytes(a.executionId, b.executionId) || compareBytes(a.path, b.path)
-    return firstEntries<DueTimer>(this.#collections, {
-      bound: 'next_fire_at',
-      fields: { timers: 1 },
-      most: now,
-      limit,
-      entriesOf: ({ _id, timers = {} }) =>
-        Object.entries(timers).map(([field, value]) => {
-          const fireAt = Number(value)
-          return { entry: { executionId: _id, path: fromField(field), fireAt }, rank: fireAt }
-        }),
-      wanted: ({ entry }) => entry.fireAt <= now && (after === undefined || compare(entry, after) > 0),
-      compare,
+    const isDue = (timer: DueTimer) => timer.fireAt <= now && (after === undefined || byTime(timer, after) > 0)
+    const entriesOf = (document: ExecutionDocument) => toTimers(document).filter(isDue)
+    return this.#connection.read(async ({ executions }, options) => {
+      const found = { projection: { timers: 1, next_fire_at: 1 }, ...options }
+      const foreign = await executions.find(FOREIGN, found).toArray()
+      const seen = new Set(foreign.map(({ _id }) => _id))
+      const ours = executions.find({ next_fire_at: { $lte: now } }, found).sort({ next_fire_at: 1 })
+      const order = {
+        limit,
+        entriesOf: (document: ExecutionDocument) => (seen.has(document._id) ? [] : entriesOf(document)),
+        compare: byTime,
+        isBehind: ({ next_fire_at }: ExecutionDocument, last: DueTimer) => Number(next_fire_at) > last.fireAt,
+      }
+      return firstEntries(ours, order, foreign.flatMap(entriesOf))
     })
   }
 
   async deleteTimer(id: string, path: string, fireAt: number): Promise<void> {
-    const field = `timers.${toField(path)}`
-    await reading(
-      this.#executions.updateOne({ _id: id, [field]: fireAt } as never, { $unset: { [field]: '' } }, this.#session),
-    )
+    const filter = { _id: id, [`timers.${toField(path)}`]: fireAt } as object
+    await this.#connection.read(({ executions }, options) => executions.updateOne(filter, timerUpdate(path), options))
   }
 
   async readTrace(id: string): Promise<TraceRow[]> {
-    const { executions, traces } = this.#collections
-    const options = { projection: { trace: 1 }, ...this.#session }
     const [early, document] = await Promise.all([
-      reading(traces.findOne({ _id: id }, this.#session)),
-      reading(executions.findOne({ _id: id }, options)),
+      this.#connection.read(({ traces }, options) => traces.findOne({ _id: id }, options)),
+      this.#find(id, { trace: 1 }),
     ])
+    const rows = toTraceRows(early?.trace ?? [], document?.trace ?? [])
     const { traceMax } = this.#settings
-    const steps = [...(early?.trace ?? []), ...(document?.trace ?? [])].map((step) => {
-      const entry = fromBson(step) as { index?: number }
-      return { index: Number(entry.index), entry: JSON.stringify(entry) }
-    })
-    return traceMax > 0 ? steps.slice(-traceMax) : steps
+    return traceMax > 0 ? rows.slice(-traceMax) : rows
   }
 
-  /** For an execution that does not exist the step is kept beside, since a document without a payload breaks readers. */
+  /** For an execution that does not exist the step is kept beside, where it stays; its commits count on from there. */
   async appendTrace(id: string, entry: string): Promise<void> {
-    const { executions, traces } = this.#collections
-    const last = (await this.readTrace(id)).at(-1)
-    const push = { $push: { trace: pushTrace(entry, (last?.index ?? -1) + 1, this.#settings.traceMax) } } as never
-    try {
-      const { matchedCount } = await executions.updateOne({ _id: id }, push, this.#session)
-      if (matchedCount === 0) await traces.updateOne({ _id: id }, push, { upsert: true, ...this.#session })
-    } catch (error) {
-      throw toStoreError(error, true)
-    }
+    const update = traceUpdate(entry, this.#settings)
+    const isStored = await this.#connection.write(async ({ executions }, options) => {
+      const { matchedCount } = await executions.updateOne({ _id: id }, update, options)
+      return matchedCount > 0
+    })
+    if (isStored) return
+    await this.#connection.write(({ traces }, options) =>
+      retriedOnce(() => traces.updateOne({ _id: id }, update, { upsert: true, ...options })),
+    )
   }
 
   listExecutions(query: CheckedListQuery): Promise<SummaryRows> {
-    return list(this.#collections, query)
+    return list(this.#connection, query)
   }
 
   async idsWithPrefix(prefix: string): Promise<string[]> {
     const end = prefixEnd(prefix)
     const range = { $gte: prefix, ...(end !== undefined && { $lt: end }) }
-    const options = { projection: { _id: 1 }, ...this.#session }
-    const documents = await reading(this.#executions.find({ _id: range }, options).sort({ _id: 1 }).toArray())
+    const documents = await this.#connection.read(({ executions }, options) =>
+      executions
+        .find({ _id: range }, { projection: { _id: 1 }, ...options })
+        .sort({ _id: 1 })
+        .toArray(),
+    )
     return documents.map(({ _id }) => _id)
   }
 
   async publishDefinition(row: DefinitionRow): Promise<DefinitionRow> {
-    const insert = { definition: row.definition, published_at: row.publishedAt }
-    const key = { _id: JSON.stringify([row.id, row.version]) }
-    try {
-      await this.#collections.definitions.updateOne(key, { $setOnInsert: insert }, { upsert: true, ...this.#session })
-    } catch (error) {
-      if (!isDuplicate(error)) throw toStoreError(error, false)
-    }
+    const insert = { $setOnInsert: { definition: row.definition, published_at: row.publishedAt } }
+    const key = { _id: definitionKey(row.id, row.version) }
+    await this.#connection.read(({ definitions }, options) =>
+      retriedOnce(() => definitions.updateOne(key, insert, { upsert: true, ...options })),
+    )
     return (await this.loadDefinition(row.id, row.version)) ?? row
   }
 
   async loadDefinition(id: string, version: string): Promise<DefinitionRow | undefined> {
-    const key = { _id: JSON.stringify([id, version]) }
-    const found = await reading(this.#collections.definitions.findOne(key, this.#session))
+    const found = await this.#connection.read(({ definitions }, options) =>
+      definitions.findOne({ _id: definitionKey(id, version) }, options),
+    )
     if (found === null) return undefined
     const publishedAt = found.published_at === null ? null : Number(found.published_at)
     return { id, version, definition: found.definition, publishedAt }
   }
 
   /**
-   * Not one step, but in an order in which a crash loses nothing: first the events that it sent to others are copied to
-   * where they outlive it, then the document goes, and last what is kept elsewhere. Called again, it goes on.
+   * Not one step, but in an order in which a crash loses nothing: the events that it sent to others are copied to where they
+   * outlive it, then the document goes, and last what is kept elsewhere. Called again, it goes on.
    */
   async purge(id: string, expectedVersion: number): Promise<boolean> {
-    const { executions, orphans, counters, traces } = this.#collections
-    const options = { projection: { version: 1, outbox: 1 }, ...this.#session }
-    const document = await reading(executions.findOne({ _id: id }, options))
+    const document = await this.#find(id, { version: 1, outbox: 1 })
     if (document !== null && Number(document.version) !== expectedVersion) return false
-    const kept = (document?.outbox ?? []).filter(({ target_id }) => target_id !== id)
-    const copies = kept.map(({ seq, target_id, event }) => ({ _id: Long.fromNumber(Number(seq)), target_id, event }))
-    for (const { _id, ...copy } of copies) {
-      await reading(orphans.updateOne({ _id }, { $setOnInsert: copy }, { upsert: true, ...this.#session }))
+    const sent = (document?.outbox ?? []).filter(({ target_id }) => target_id !== id)
+    for (const { seq, target_id, event } of sent) {
+      await this.#connection.read(({ orphans }, options) =>
+        retriedOnce(() =>
+          orphans.updateOne(
+            { _id: Long.fromNumber(Number(seq)) },
+            { $setOnInsert: { target_id, event } },
+            { upsert: true, ...options },
+          ),
+        ),
+      )
     }
     if (document !== null) {
-      const version = toNumber(expectedVersion)
-      const { deletedCount } = await reading(executions.deleteOne({ _id: id, version }, this.#session))
-      if (deletedCount === 0) {
-        await reading(orphans.deleteMany({ _id: { $in: copies.map(({ _id }) => _id) } }, this.#session))
-        return false
-      }
-    }
-    await Promise.all([
-      reading(counters.deleteOne({ _id: `trace:${id}` }, this.#session)),
-      reading(traces.deleteOne({ _id: id }, this.#session)),
-      reading(orphans.deleteMany({ target_id: id }, this.#session)),
-      reading(
-        executions.updateMany(
-          { 'outbox.target_id': id } as never,
-          { $pull: { outbox: { target_id: id } } } as never,
-          this.#session,
+      const deleted = await this.#connection.write(({ executions }, options) =>
+        executions.findOneAndDelete(
+          { _id: id, version: toNumber(expectedVersion) },
+          { projection: { outbox: 1 }, ...options },
         ),
-      ),
-    ])
+      )
+      if (deleted === null) return false
+      await this.#dropAcknowledged(sent, deleted.outbox ?? [])
+    }
+    await this.#purgeElsewhere(id)
     return document !== null
   }
 
+  /** Entries that were acknowledged while they were copied. */
+  async #dropAcknowledged(copied: readonly { seq: unknown }[], left: readonly { seq: unknown }[]): Promise<void> {
+    const numbers = new Set(left.map(({ seq }) => Number(seq)))
+    const seqs = copied.map(({ seq }) => Number(seq)).filter((seq) => !numbers.has(seq))
+    if (seqs.length > 0) await this.ackOutbox(seqs)
+  }
+
+  async #purgeElsewhere(id: string): Promise<void> {
+    const addressed = { 'outbox.target_id': id }
+    const pull = { $pull: { outbox: { target_id: id } } } as object
+    const parts = [
+      // Python's count of the steps.
+      ({ counters }, options) => counters.deleteOne({ _id: `trace:${id}` }, options),
+      ({ traces }, options) => traces.deleteOne({ _id: id }, options),
+      ({ orphans }, options) => orphans.deleteMany({ target_id: id }, options),
+      ({ executions }, options) => executions.updateMany(addressed, pull, options),
+    ] satisfies Parameters<Connection['read']>[0][]
+    await Promise.all(parts.map((part) => this.#connection.read<unknown>(part)))
+  }
+
   async close(): Promise<void> {
+    await this.#connection.close()
     await this.#end()
   }
 }
+
+/** The numbers of the queues, from the counters that Python harel takes them from, too. */
+function numbersOf(connection: Connection): Record<'outbox' | 'spawn', Sequence> {
+  const reserve = (counter: 'outbox' | 'spawn') => async (count: number) => {
+    const add = { $inc: { n: Long.fromNumber(count) } }
+    const document = await connection.read(({ counters }) =>
+      retriedOnce(() => counters.findOneAndUpdate({ _id: counter }, add, { upsert: true, returnDocument: 'after' })),
+    )
+    return Number(document?.n)
+  }
+  return { outbox: new Sequence(reserve('outbox')), spawn: new Sequence(reserve('spawn')) }
+}
+
+/** @throws CommitTooLarge */
+function checkSize(update: Document[]): void {
+  const size = BSON.calculateObjectSize(update)
+  if (size > MAX_DOCUMENT) throw new CommitTooLarge('bytes', size, MAX_DOCUMENT)
+}
+
+const bySeq = (a: { seq: number }, b: { seq: number }): number => a.seq - b.seq
+
+const byTime = (a: DueTimer, b: DueTimer): number =>
+  a.fireAt - b.fireAt || compareBytes(a.executionId, b.executionId) || compareBytes(a.path, b.path)
+
+const definitionKey = (id: string, version: string): string => JSON.stringify([id, version])

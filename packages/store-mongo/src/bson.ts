@@ -1,13 +1,22 @@
 /**
  * JSON texts as the BSON that Python harel reads (contexts of spawns, steps of a trace), and back.
  */
-import { type JsonValue, NotSerializable } from '@harel/store-base'
+import type { JsonObject, JsonValue } from '@harel/store-base'
 import { DBRef, Double, Int32, Long } from 'mongodb'
 
 /** A `Map` keeps members that the driver takes for its own: `_bsontype`, `$ref` with `$id`, `__proto__`. */
 export type BsonValue = null | boolean | string | Int32 | Long | Double | BsonValue[] | Map<string, BsonValue>
 
+/** A document, in which the text stands that BSON cannot hold. */
+const TEXT = 'json_text'
+
 const INT32 = 2 ** 31
+
+/**
+ * How deep containers may be nested in a value that stands in an entry of an array of a document: MongoDB promises 100
+ * levels (https://www.mongodb.com/docs/manual/reference/limits/#mongodb-limit-Nested-Depth-for-BSON-Documents).
+ */
+const MAX_DEPTH = 96
 
 /** The number that Python would have written: an integer as such, anything else as a double. */
 export function toNumber(value: number): Int32 | Long | Double {
@@ -15,27 +24,45 @@ export function toNumber(value: number): Int32 | Long | Double {
   return value >= -INT32 && value < INT32 ? new Int32(value) : Long.fromNumber(value)
 }
 
-/** @throws NotSerializable for a key with U+0000, which BSON cannot hold */
-export function toBson(value: JsonValue, name: string): BsonValue {
-  if (value === null || typeof value === 'boolean' || typeof value === 'string') return value
-  if (typeof value === 'number') return toNumber(value)
-  if (Array.isArray(value)) return value.map((item) => toBson(item, name))
-  return new Map(
-    Object.entries(value).map(([key, member]) => {
-      if (key.includes('\0')) throw new NotSerializable(name, 'has a key with U+0000, which MongoDB cannot hold')
-      return [key, toBson(member, name)]
-    }),
-  )
+/** The document of a JSON object; where BSON cannot hold it, one with its text, so that nothing is lost or refused. */
+export function toDocument(text: string): Map<string, BsonValue> {
+  const object = JSON.parse(text) as JsonObject
+  return isHeld(object, MAX_DEPTH) && !Object.hasOwn(object, TEXT) ? toMap(object) : new Map([[TEXT, text]])
 }
 
-/** What a document holds, as a value for JSON. Numbers that JavaScript does not hold exactly become what it holds. */
-export function fromBson(value: unknown): JsonValue {
-  if (value === null || value === undefined) return null
-  if (typeof value === 'boolean' || typeof value === 'string' || typeof value === 'number') return value
-  if (typeof value === 'bigint') return Number(value)
-  if (value instanceof Int32 || value instanceof Double || value instanceof Long) return Number(value)
-  if (Array.isArray(value)) return value.map(fromBson)
-  if (value instanceof DBRef) return fromBson(value.toJSON())
-  if (value instanceof Date) return value.toISOString()
-  return Object.fromEntries(Object.entries(value as object).map(([key, member]) => [key, fromBson(member)]))
+/** BSON has no keys with U+0000 and takes only so many levels. */
+function isHeld(value: JsonValue, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  if (depth === 0) return false
+  if (Array.isArray(value)) return value.every((item) => isHeld(item, depth - 1))
+  return Object.entries(value).every(([key, member]) => !key.includes('\0') && isHeld(member, depth - 1))
+}
+
+const toMap = (object: JsonObject): Map<string, BsonValue> =>
+  new Map(Object.entries(object).map(([key, member]) => [key, toBson(member)]))
+
+function toBson(value: JsonValue): BsonValue {
+  if (typeof value === 'number') return toNumber(value)
+  if (typeof value !== 'object' || value === null) return value
+  return Array.isArray(value) ? value.map(toBson) : toMap(value)
+}
+
+/** The JSON text of a document. */
+export function toText(document: object): string {
+  const text: unknown = Reflect.get(document, TEXT)
+  return typeof text === 'string' ? text : textOf(document)
+}
+
+/**
+ * Integers keep every digit, and numbers that are not finite are written as Python does, so that whoever reads the text can
+ * tell what JavaScript does not hold.
+ */
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return 'null'
+  if (typeof value === 'number' || value instanceof Long) return String(value)
+  if (Array.isArray(value)) return `[${value.map(textOf)}]`
+  const known = value instanceof DBRef ? value.toJSON() : value
+  // A text, or a date and other values that no JSON has been before.
+  if (typeof known !== 'object' || typeof Reflect.get(known, 'toJSON') === 'function') return JSON.stringify(known)
+  return `{${Object.entries(known).map(([key, member]) => `${JSON.stringify(key)}:${textOf(member)}`)}}`
 }

@@ -1,9 +1,8 @@
 import { Names } from '@harel/store-base'
-import type { Collection, Db, Double, Int32, Long } from 'mongodb'
-import type { BsonValue } from './bson.js'
+import type { Collection, CollectionOptions, Db, Double, Int32, Long } from 'mongodb'
 
-/** A number as the driver gives it: the caller's options decide in which of these forms. */
-export type StoredNumber = number | bigint | Int32 | Long | Double
+/** How a number is written, and how it is read. */
+export type StoredNumber = number | Int32 | Long | Double
 
 export interface OutboxItem {
   seq: StoredNumber
@@ -16,15 +15,11 @@ export interface SpawnItem {
   parent_id: string
   child_id: string
   root_path: string
-  context: unknown
+  /** A document, not a text. */
+  context: object
 }
 
-/**
- * The document of an execution: Python harel's fields, then ours, which its partial updates leave alone.
- *
- * A payload of Python's begins with its id and one of ours with its version, so a partial index on the payload finds
- * the documents that Python has written last; ours are found by the fields below.
- */
+/** The document of an execution: Python harel's fields, then ours, which its partial updates leave alone. */
 export interface ExecutionDocument {
   _id: string
   definition_id: string
@@ -34,17 +29,14 @@ export interface ExecutionDocument {
   spawns?: SpawnItem[]
   timers?: Record<string, StoredNumber>
   processed?: string[]
-  trace?: BsonValue[]
+  trace?: { index: StoredNumber }[]
   summary?: Summary
-  /** No timer is due before. */
   next_fire_at?: StoredNumber
-  /** No entry has a smaller number. */
-  outbox_from?: StoredNumber
-  /** As `outbox_from`. */
-  spawns_from?: StoredNumber
 }
 
+/** What listings go by. */
 export interface Summary {
+  /** That of the payload, unless Python has gone on from there. */
   version: StoredNumber
   definition_id: string
   status: string
@@ -59,34 +51,49 @@ export interface Collections {
   readonly executions: Collection<ExecutionDocument>
   /** `outbox` and `spawn`: the last number taken. */
   readonly counters: Collection<{ _id: string; n: StoredNumber }>
-  /** Entries whose sender was purged. */
+  /** Entries whose sender was purged, by their numbers. */
   readonly orphans: Collection<{ _id: StoredNumber; target_id: string | null; event: string }>
-  /** Steps that were added to executions that do not exist. */
-  readonly traces: Collection<{ _id: string; trace: BsonValue[] }>
+  /** Steps that were added to executions that did not exist; their documents would break Python's reading. */
+  readonly traces: Collection<Pick<ExecutionDocument, '_id' | 'trace'>>
   readonly definitions: Collection<{ _id: string; definition: string; published_at: StoredNumber | null }>
+}
+
+/** All that a client of the caller's may have been told otherwise. */
+const OPTIONS: CollectionOptions = {
+  // What is acknowledged survives the loss of a server and a failure of its power, and what is read is like that.
+  writeConcern: { w: 'majority', journal: true },
+  readConcern: { level: 'majority' },
+  readPreference: 'primary',
+  raw: false,
+  fieldsAsRaw: {},
+  promoteLongs: true,
+  promoteValues: true,
+  promoteBuffers: false,
+  useBigInt64: false,
+  bsonRegExp: false,
+  ignoreUndefined: false,
+  serializeFunctions: false,
+  checkKeys: false,
 }
 
 export function collectionsOf(db: Db, prefix: string): Collections {
   const names = Names(prefix)
-  // What is acknowledged survives the loss of a server, and what is read is what was acknowledged.
-  const options = {
-    writeConcern: { w: 'majority' },
-    readPreference: 'primary',
-    readConcern: { level: 'local' },
-  } as const
   return {
-    executions: db.collection(names.executions, options),
-    counters: db.collection(names.counters, options),
-    orphans: db.collection(`${prefix}_orphaned_outbox`, options),
-    traces: db.collection(`${prefix}_early_traces`, options),
-    definitions: db.collection(names.definitions, options),
+    executions: db.collection(names.executions, OPTIONS),
+    counters: db.collection(names.counters, OPTIONS),
+    orphans: db.collection(`${prefix}_orphaned_outbox`, OPTIONS),
+    traces: db.collection(`${prefix}_early_traces`, OPTIONS),
+    definitions: db.collection(names.definitions, OPTIONS),
   }
 }
 
-/** Payloads that Python harel has written. */
-export const FOREIGN = { data: { $gte: '{"i', $lt: '{"j' } }
+/**
+ * Executions that Python harel has written last. Its payloads begin with the id and ours with the version, so a partial
+ * index finds them; the fields that are ours alone tell nothing about them.
+ */
+export const FOREIGN = { data: { $lt: '{"version":' } }
 
-/** One for each read of the protocol, under names of our own. */
+/** One for each way in which the protocol reads. An index on the entries of an array is in the order of their first. */
 export const INDEXES = [
   { name: 'harel_foreign', key: { _id: 1, version: 1 }, partialFilterExpression: FOREIGN },
   { name: 'harel_by_status', key: { 'summary.status': 1, _id: 1 } },
@@ -96,10 +103,8 @@ export const INDEXES = [
     name: 'harel_roots_by_definition',
     key: { 'summary.root': 1, 'summary.definition_id': 1, 'summary.status': 1, _id: 1 },
   },
-  { name: 'harel_outbox', key: { outbox_from: 1 }, sparse: true },
-  { name: 'harel_spawns', key: { spawns_from: 1 }, sparse: true },
   { name: 'harel_timers', key: { next_fire_at: 1 }, sparse: true },
-  { name: 'harel_outbox_seq', key: { 'outbox.seq': 1 }, sparse: true },
+  { name: 'harel_outbox', key: { 'outbox.seq': 1 }, sparse: true },
   { name: 'harel_outbox_target', key: { 'outbox.target_id': 1 }, sparse: true },
-  { name: 'harel_spawns_seq', key: { 'spawns.seq': 1 }, sparse: true },
+  { name: 'harel_spawns', key: { 'spawns.seq': 1 }, sparse: true },
 ] as const

@@ -10,8 +10,8 @@ import {
   summaryOfPayload,
 } from '@harel/store-base'
 import type { Filter } from 'mongodb'
-import { type Collections, type ExecutionDocument, FOREIGN, type Summary } from './collections.js'
-import { reading } from './errors.js'
+import { type ExecutionDocument, FOREIGN, type Summary } from './collections.js'
+import type { Connection } from './connection.js'
 
 type Listed = Pick<ExecutionDocument, '_id' | 'version'> & { summary?: Summary; data?: string }
 
@@ -22,7 +22,7 @@ const SEARCHED = 200
  * A page by id. Documents of ours are found by the indexes of their summaries, in which each status is a range that is in
  * order by id; those that Python has written last are walked through, and their payloads read.
  */
-export async function list({ executions }: Collections, query: CheckedListQuery): Promise<SummaryRows> {
+export async function list(connection: Connection, query: CheckedListQuery): Promise<SummaryRows> {
   const { statuses, definitionId, rootsOnly, limit } = query
   const unfiltered = statuses === undefined && definitionId === undefined && !rootsOnly
   const ours: Filter<ExecutionDocument> = unfiltered
@@ -32,7 +32,7 @@ export async function list({ executions }: Collections, query: CheckedListQuery)
         ...(definitionId !== undefined && { 'summary.definition_id': definitionId }),
         ...(rootsOnly && { 'summary.root': true }),
       }
-  const search = (filter: Filter<ExecutionDocument>) => collect(executions, filter, query, !unfiltered)
+  const search = (filter: Filter<ExecutionDocument>) => collect(connection, filter, query, !unfiltered)
   const lists = unfiltered
     ? [await search({})]
     : await Promise.all([search(ours), search(FOREIGN as Filter<ExecutionDocument>)])
@@ -46,7 +46,7 @@ export async function list({ executions }: Collections, query: CheckedListQuery)
 
 /** Up to `limit + 1` rows that pass the filters. */
 async function collect(
-  executions: Collections['executions'],
+  connection: Connection,
   filter: Filter<ExecutionDocument>,
   query: CheckedListQuery,
   filtered: boolean,
@@ -56,14 +56,14 @@ async function collect(
   for (;;) {
     const behind = position === null ? {} : { _id: { $gt: position } }
     const step = filtered ? Math.max(SEARCHED, query.limit + 1) : query.limit + 1
-    const page = (await reading(
+    const page: Listed[] = await connection.read(({ executions }, options) =>
       executions
-        .find({ $and: [filter, behind] }, { projection: { version: 1, summary: 1 } })
+        .find({ $and: [filter, behind] }, { projection: { version: 1, summary: 1 }, ...options })
         .sort({ _id: 1 })
         .limit(step)
         .toArray(),
-    )) as Listed[]
-    rows.push(...(await toRows(executions, page)).filter((row) => passes(row, query)))
+    )
+    rows.push(...(await toRows(connection, page)).filter((row) => passes(row, query)))
     position = page.at(-1)?._id ?? null
     if (rows.length > query.limit || page.length < step) return rows.slice(0, query.limit + 1)
   }
@@ -74,12 +74,14 @@ const passes = (row: SummaryRow, query: CheckedListQuery): boolean =>
   row.status === null || matches(row as ExecutionSummary, query)
 
 /** The summaries of documents; where the version has gone on without one, it is taken from the payload. */
-async function toRows(executions: Collections['executions'], page: readonly Listed[]): Promise<SummaryRow[]> {
+async function toRows(connection: Connection, page: readonly Listed[]): Promise<SummaryRow[]> {
   const stale = page.filter(({ version, summary }) => Number(summary?.version ?? -1) !== Number(version))
   const payloads = new Map<string, string>()
   if (stale.length > 0) {
     const ids = stale.map(({ _id }) => _id)
-    const found = await reading(executions.find({ _id: { $in: ids } }, { projection: { data: 1 } }).toArray())
+    const found = await connection.read(({ executions }, options) =>
+      executions.find({ _id: { $in: ids } }, { projection: { data: 1 }, ...options }).toArray(),
+    )
     for (const { _id, data } of found) payloads.set(_id, data)
   }
   return page.map(({ _id, version, summary }) => {

@@ -4,23 +4,27 @@ import {
   InvalidArgument,
   keepVersions,
   lazyBackend,
+  OutcomeUnknown,
   StoreError,
 } from '@harel/store-base'
-import { type ClientSession, type Db, MongoClient, type MongoClientOptions, MongoServerError } from 'mongodb'
+import { type ClientSession, type Db, MongoClient, type MongoClientOptions } from 'mongodb'
 import { capabilitiesOf, MongoBackend } from './backend.js'
-import { collectionsOf, INDEXES } from './collections.js'
-import { reading, toStoreError } from './errors.js'
+import { collectionsOf } from './collections.js'
+import { Connection } from './connection.js'
+import { hasNoTransactions, toStoreError } from './errors.js'
+import { prepareIndexes } from './indexes.js'
 import { checkOptions, type MongoOptions } from './options.js'
 
 /** The clients that were opened here and so are closed with their store; a caller's are the caller's to close. */
-const opened = new WeakSet<object>()
+const opened = new WeakSet<MongoClient>()
 
 /**
- * Keeps executions in MongoDB, each with its queues, marks, timers and trace in one document, so that a commit is one
- * update of it. Writes are acknowledged by a majority, reads go to the primary.
+ * Keeps executions in MongoDB (5.0 or newer), each with its queues, marks, timers and trace in one document, so that a
+ * commit is one update of it. Writes are acknowledged by a majority, reads go to the primary.
  */
 export class MongoStore extends CheckedStore {
-  readonly #db: Db
+  readonly #client: MongoClient
+  readonly #connection: Connection
   readonly #options: MongoOptions
   readonly #opened: () => Promise<MongoBackend>
 
@@ -31,23 +35,23 @@ export class MongoStore extends CheckedStore {
    */
   constructor(db: Db, options: MongoOptions = {}) {
     const settings = checkOptions(options)
-    const collections = collectionsOf(db, settings.prefix)
-    const end = async () => {
-      if (opened.has(db.client)) await db.client.close()
-    }
+    const { client } = checkDatabase(db)
+    const connection = new Connection(client, collectionsOf(db, settings.prefix))
     const { backend, opened: ready } = lazyBackend(capabilitiesOf(settings.dedupe), async () => {
-      if (settings.createIndexes)
-        await reading(collections.executions.createIndexes(INDEXES.map((index) => ({ ...index }))))
-      return new MongoBackend(collections, settings, end)
+      if (settings.createIndexes) await prepareIndexes(connection)
+      return new MongoBackend(connection, settings, async () => {
+        if (opened.has(client)) await client.close()
+      })
     })
     super(backend, options)
-    this.#db = db
+    this.#client = client
+    this.#connection = connection
     this.#options = options
     this.#opened = ready
   }
 
   /**
-   * Connects. `close` ends the connection.
+   * Connects, and makes the indexes that are missing. `close` ends the connection.
    *
    * @param options those of the store, `database` (default: that of the URL, else `harel`), and in `client` those of the
    *   driver
@@ -55,44 +59,44 @@ export class MongoStore extends CheckedStore {
    */
   static async connect(
     url: string,
-    {
-      client: clientOptions,
-      database,
-      ...options
-    }: MongoOptions & { client?: MongoClientOptions; database?: string } = {},
+    { client: clientOptions, database, ...options }: MongoOptions & ConnectOptions = {},
   ): Promise<MongoStore> {
     checkOptions(options)
     const client = openClient(url, clientOptions)
     opened.add(client)
     try {
-      await reading(client.connect())
-      const named = database ?? client.options.dbName
-      const store = new MongoStore(client.db(named === 'test' && database === undefined ? 'harel' : named), options)
+      const store = new MongoStore(client.db(database ?? databaseOf(url)), options)
+      await client.connect()
       await store.#opened()
       return store
     } catch (error) {
       await client.close()
-      throw error
+      throw toStoreError(error, OutcomeUnknown)
     }
   }
 
   /**
    * Commits executions and the caller's own documents together: what `work` does with the store and, in its session, with
    * the client is written as a whole when it resolves, or not at all when it rejects; then the versions of the executions
-   * are what they were. Takes a replica set.
+   * are what they were. Takes a replica set or a sharded cluster.
    *
-   * @throws StoreError with code `STORE_UNAVAILABLE` when the server has no transactions
+   * @throws StoreError with code `STORE_UNAVAILABLE`, which is not retryable, when the server has no transactions
    */
   async transaction<T>(work: (store: ExecutionStore, session: ClientSession) => Promise<T>): Promise<T> {
     const backend = await this.#opened()
-    const session = this.#db.client.startSession()
-    const bound = new CheckedStore(backend.within(session), this.#options)
+    const session = this.#client.startSession()
+    const bound = new CheckedStore(backend.within(this.#connection.within(session)), this.#options)
     const { store, restoreVersions } = keepVersions<ExecutionStore>(bound)
     let working = true
     try {
-      session.startTransaction({ writeConcern: { w: 'majority' }, readPreference: 'primary' })
+      session.startTransaction({
+        readConcern: { level: 'snapshot' },
+        writeConcern: { w: 'majority', journal: true },
+        readPreference: 'primary',
+      })
       const result = await work(store, session)
       working = false
+      await bound.close()
       await session.commitTransaction()
       return result
     } catch (error) {
@@ -104,18 +108,22 @@ export class MongoStore extends CheckedStore {
         })
       }
       // An error of `work` is the caller's own; one of the commit is the driver's.
-      throw working ? error : toStoreError(error, true)
+      throw working ? error : toStoreError(error, OutcomeUnknown)
     } finally {
-      await session.endSession()
       await bound.close()
+      await session.endSession()
     }
   }
 }
 
-/** IllegalOperation: transaction numbers are only allowed on a replica set member or mongos. */
-const hasNoTransactions = (error: unknown): boolean => {
-  const cause = error instanceof StoreError ? error.cause : error
-  return cause instanceof MongoServerError && cause.code === 20
+interface ConnectOptions {
+  client?: MongoClientOptions
+  database?: string
+}
+
+function checkDatabase(db: Db): Db {
+  if (typeof db?.collection === 'function' && typeof db.client?.startSession === 'function') return db
+  throw new InvalidArgument('db', db, 'a database of a MongoClient: client.db()', `a value of type ${typeof db}`)
 }
 
 function openClient(url: string, options: MongoClientOptions = {}): MongoClient {
@@ -123,6 +131,10 @@ function openClient(url: string, options: MongoClientOptions = {}): MongoClient 
     return new MongoClient(url, options)
   } catch (error) {
     // The message may show the URL, and with it the password.
-    throw new InvalidArgument('url', '(not shown)', `a connection string of MongoDB (${(error as Error).name})`)
+    const { name } = error as Error
+    throw new InvalidArgument('url', '(not shown)', `a connection string of MongoDB with valid options (${name})`)
   }
 }
+
+/** The one that the URL names. The driver's own default is `test`, which Python harel does not use. */
+const databaseOf = (url: string): string | undefined => (/\/\/[^/]+\/[^?]/.test(url) ? undefined : 'harel')

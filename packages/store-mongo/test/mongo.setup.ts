@@ -1,0 +1,3 @@
+import { serverSetup } from '@harel-tooling/test-servers'
+
+export default serverSetup('mongo')
