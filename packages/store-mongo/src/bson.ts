@@ -2,9 +2,9 @@
  * JSON texts as the BSON that Python harel reads (contexts of spawns, steps of a trace), and back.
  */
 import type { JsonObject, JsonValue } from '@harel/store-base'
-import { DBRef, Double, Int32, Long } from 'mongodb'
+import { Double, Int32, Long } from 'mongodb'
 
-/** A `Map` keeps members that the driver takes for its own: `_bsontype`, `$ref` with `$id`, `__proto__`. */
+/** A `Map` keeps members that the driver takes for its own: `_bsontype`, `__proto__`. */
 export type BsonValue = null | boolean | string | Int32 | Long | Double | BsonValue[] | Map<string, BsonValue>
 
 /** A document, in which the text stands that BSON cannot hold. */
@@ -30,11 +30,12 @@ export function toDocument(text: string): Map<string, BsonValue> {
   return isHeld(object, MAX_DEPTH) && !Object.hasOwn(object, TEXT) ? toMap(object) : new Map([[TEXT, text]])
 }
 
-/** BSON has no keys with U+0000 and takes only so many levels. */
+/** BSON has no keys with U+0000 and takes only so many levels; and drivers make a reference of what looks like one. */
 function isHeld(value: JsonValue, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   if (depth === 0) return false
   if (Array.isArray(value)) return value.every((item) => isHeld(item, depth - 1))
+  if (Object.hasOwn(value, '$ref') && Object.hasOwn(value, '$id')) return false
   return Object.entries(value).every(([key, member]) => !key.includes('\0') && isHeld(member, depth - 1))
 }
 
@@ -61,8 +62,7 @@ function textOf(value: unknown): string {
   if (value === null || value === undefined) return 'null'
   if (typeof value === 'number' || value instanceof Long) return String(value)
   if (Array.isArray(value)) return `[${value.map(textOf)}]`
-  const known = value instanceof DBRef ? value.toJSON() : value
-  // A text, or a date and other values that no JSON has been before.
-  if (typeof known !== 'object' || typeof Reflect.get(known, 'toJSON') === 'function') return JSON.stringify(known)
-  return `{${Object.entries(known).map(([key, member]) => `${JSON.stringify(key)}:${textOf(member)}`)}}`
+  // A text, or a date and other values that were not JSON when they were written.
+  if (typeof value !== 'object' || typeof Reflect.get(value, 'toJSON') === 'function') return JSON.stringify(value)
+  return `{${Object.entries(value).map(([key, member]) => `${JSON.stringify(key)}:${textOf(member)}`)}}`
 }

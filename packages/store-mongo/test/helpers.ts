@@ -1,17 +1,24 @@
 import { type CommitChanges, type Execution, newEvent, newExecution } from '@harel/store-base'
 import { type MongoOptions, MongoStore } from '@harel/store-mongo'
-import { type Db, MongoClient, type MongoClientOptions } from 'mongodb'
+import { type Db, type Document, MongoClient, type MongoClientOptions } from 'mongodb'
 import { afterAll, onTestFinished } from 'vitest'
 
 let databases = 0
 
-/** A database for the tests of a file, which goes with them. */
-export function useDatabase(server: { url: string }): { readonly url: string; db: () => Db } {
+/**
+ * A database for the tests of a file, which goes with them.
+ *
+ * @param options of the client of `db`
+ */
+export function useDatabase(
+  server: { url: string },
+  options: MongoClientOptions = {},
+): { readonly url: string; db: () => Db } {
   const url = new URL(server.url)
   url.pathname = `/harel_test_${process.pid}_${++databases}`
   let client: MongoClient | undefined
   const db = () => {
-    client ??= new MongoClient(url.href)
+    client ??= new MongoClient(url.href, options)
     return client.db()
   }
   afterAll(async () => {
@@ -54,3 +61,19 @@ export const everything = (name: string): CommitChanges => ({
   spawns: [{ childId: `${name}-child`, rootPath: '', context: {} }],
   trace: { event: 'Tick' },
 })
+
+/** A store on a client of the caller's. */
+export const storeOn = (db: Db, options: MongoOptions = {}): MongoStore => new MongoStore(db, options)
+
+/** All documents under a prefix, by collection. */
+export async function documentsOf(db: Db, prefix: string): Promise<Record<string, Document[]>> {
+  const collections = await db.listCollections().toArray()
+  const documents: Record<string, Document[]> = {}
+  for (const { name } of collections.filter((each) => each.name.startsWith(`${prefix}_`))) {
+    documents[name.slice(prefix.length + 1)] = await db.collection(name).find().sort({ _id: 1 }).toArray()
+  }
+  return documents
+}
+
+/** Lets so many milliseconds pass. */
+export const pass = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
