@@ -98,11 +98,7 @@ export const INDEXES = [
   { name: 'harel_foreign', key: { _id: 1, version: 1 }, partialFilterExpression: FOREIGN },
   { name: 'harel_by_status', key: { 'summary.status': 1, _id: 1 } },
   { name: 'harel_by_definition', key: { 'summary.definition_id': 1, 'summary.status': 1, _id: 1 } },
-  { name: 'harel_roots_by_status', key: { 'summary.root': 1, 'summary.status': 1, _id: 1 } },
-  {
-    name: 'harel_roots_by_definition',
-    key: { 'summary.root': 1, 'summary.definition_id': 1, 'summary.status': 1, _id: 1 },
-  },
+  { name: 'harel_roots', key: { 'summary.root': 1, 'summary.status': 1, _id: 1 } },
   { name: 'harel_timers', key: { next_fire_at: 1 }, sparse: true },
   { name: 'harel_outbox', key: { 'outbox.seq': 1 }, sparse: true },
   { name: 'harel_outbox_target', key: { 'outbox.target_id': 1 }, sparse: true },

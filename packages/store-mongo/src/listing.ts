@@ -18,6 +18,9 @@ type Listed = Pick<ExecutionDocument, '_id' | 'version'> & { summary?: Summary; 
 /** Documents looked at together. */
 const SEARCHED = 200
 
+/** Written by others: last, or, as there is no summary, always. */
+const OTHERS = { $or: [FOREIGN, { 'summary.status': null }] } as Filter<ExecutionDocument>
+
 /**
  * A page by id. Documents of ours are found by the indexes of their summaries, in which each status is a range that is in
  * order by id; those that Python has written last are walked through, and their payloads read.
@@ -33,9 +36,7 @@ export async function list(connection: Connection, query: CheckedListQuery): Pro
         ...(rootsOnly && { 'summary.root': true }),
       }
   const search = (filter: Filter<ExecutionDocument>) => collect(connection, filter, query, !unfiltered)
-  const lists = unfiltered
-    ? [await search({})]
-    : await Promise.all([search(ours), search(FOREIGN as Filter<ExecutionDocument>)])
+  const lists = unfiltered ? [await search({})] : await Promise.all([search(ours), search(OTHERS)])
   // A document of Python's may have an old summary too.
   const rows = new Map(lists.flat().map((row) => [row.id, row]))
   return listingPage(

@@ -6,6 +6,7 @@ import {
   lazyBackend,
   OutcomeUnknown,
   StoreError,
+  StoreUnavailable,
 } from '@harel/store-base'
 import { type ClientSession, type Db, MongoClient, type MongoClientOptions } from 'mongodb'
 import { capabilitiesOf, MongoBackend } from './backend.js'
@@ -71,7 +72,7 @@ export class MongoStore extends CheckedStore {
       return store
     } catch (error) {
       await client.close()
-      throw toStoreError(error, OutcomeUnknown)
+      throw toStoreError(error, StoreUnavailable)
     }
   }
 

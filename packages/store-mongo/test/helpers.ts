@@ -74,6 +74,3 @@ export async function documentsOf(db: Db, prefix: string): Promise<Record<string
   }
   return documents
 }
-
-/** Lets so many milliseconds pass. */
-export const pass = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))

@@ -1,0 +1,3 @@
+import { describeFaults } from '../survival.js'
+
+describeFaults(0.1)
