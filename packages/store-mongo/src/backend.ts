@@ -26,6 +26,7 @@ import { isDuplicate, MAX_DOCUMENT, retriedOnce } from './errors.js'
 import { list } from './listing.js'
 import type { Settings } from './options.js'
 import { toField } from './paths.js'
+import { purge } from './purge.js'
 import { firstEntries } from './queue.js'
 import { toOutboxRow, toSpawnRow, toTimers, toTraceRows } from './rows.js'
 import { commitUpdate, largest, timerUpdate, traceUpdate } from './update.js'
@@ -274,57 +275,8 @@ export class MongoBackend implements StoreBackend {
     return { id, version, definition: found.definition, publishedAt }
   }
 
-  /**
-   * Not one step, but in an order in which a crash loses nothing: the events that it sent to others are copied to where they
-   * outlive it, then the document goes, and last what is kept elsewhere. Called again, it goes on.
-   */
-  async purge(id: string, expectedVersion: number): Promise<boolean> {
-    const document = await this.#find(id, { version: 1, outbox: 1 })
-    if (document !== null && Number(document.version) !== expectedVersion) return false
-    const sent = (document?.outbox ?? []).filter(({ target_id }) => target_id !== id)
-    for (const { seq, target_id, event } of sent) {
-      await this.#connection.read(({ orphans }, options) =>
-        retriedOnce(() =>
-          orphans.updateOne(
-            { _id: Long.fromNumber(Number(seq)) },
-            { $setOnInsert: { target_id, event } },
-            { upsert: true, ...options },
-          ),
-        ),
-      )
-    }
-    if (document !== null) {
-      const deleted = await this.#connection.write(({ executions }, options) =>
-        executions.findOneAndDelete(
-          { _id: id, version: toNumber(expectedVersion) },
-          { projection: { outbox: 1 }, ...options },
-        ),
-      )
-      if (deleted === null) return false
-      await this.#dropAcknowledged(sent, deleted.outbox ?? [])
-    }
-    await this.#purgeElsewhere(id)
-    return document !== null
-  }
-
-  /** Entries that were acknowledged while they were copied. */
-  async #dropAcknowledged(copied: readonly { seq: unknown }[], left: readonly { seq: unknown }[]): Promise<void> {
-    const numbers = new Set(left.map(({ seq }) => Number(seq)))
-    const seqs = copied.map(({ seq }) => Number(seq)).filter((seq) => !numbers.has(seq))
-    if (seqs.length > 0) await this.ackOutbox(seqs)
-  }
-
-  async #purgeElsewhere(id: string): Promise<void> {
-    const addressed = { 'outbox.target_id': id }
-    const pull = { $pull: { outbox: { target_id: id } } } as object
-    const parts = [
-      // Python's count of the steps.
-      ({ counters }, options) => counters.deleteOne({ _id: `trace:${id}` }, options),
-      ({ traces }, options) => traces.deleteOne({ _id: id }, options),
-      ({ orphans }, options) => orphans.deleteMany({ target_id: id }, options),
-      ({ executions }, options) => executions.updateMany(addressed, pull, options),
-    ] satisfies Parameters<Connection['read']>[0][]
-    await Promise.all(parts.map((part) => this.#connection.read<unknown>(part)))
+  purge(id: string, expectedVersion: number): Promise<boolean> {
+    return purge(this.#connection, id, expectedVersion, (seqs) => this.ackOutbox(seqs))
   }
 
   async close(): Promise<void> {
