@@ -1,5 +1,6 @@
 import type { Backend } from '../backend.js'
 import { postgres } from './postgres.js'
+import { redis } from './redis.js'
 import { sqlite } from './sqlite.js'
 
-export const backends: readonly Backend[] = [sqlite, postgres]
+export const backends: readonly Backend[] = [sqlite, postgres, redis]
