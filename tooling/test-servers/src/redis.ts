@@ -105,13 +105,17 @@ const slots = [
 ] as const
 
 async function formCluster(nodes: TestNode[]): Promise<TestNode[]> {
-  for (const [number, range] of slots.entries()) {
-    await ask(nodes[number]?.url ?? '', async (client) => {
+  // Before any two meet: afterwards a node has an epoch already, and may take the slots of another one for its own.
+  for (const [number, { url }] of nodes.entries()) {
+    await ask(url, async (client) => {
       await client.call('CLUSTER', 'SET-CONFIG-EPOCH', number + 1)
-      await client.call('CLUSTER', 'ADDSLOTSRANGE', ...range)
-      for (const { url } of nodes) await client.call('CLUSTER', 'MEET', '127.0.0.1', new URL(url).port)
+      await client.call('CLUSTER', 'ADDSLOTSRANGE', ...(slots[number] ?? []))
     })
   }
+  const [first, ...others] = nodes
+  await ask(first?.url ?? '', async (client) => {
+    for (const { url } of others) await client.call('CLUSTER', 'MEET', '127.0.0.1', new URL(url).port)
+  })
   for (const { url } of nodes) while (!(await knowsAll(url))) await delay(50)
   return nodes
 }
