@@ -19,6 +19,7 @@ export class Connection {
   readonly #resends: boolean
   readonly #unanswered = new Set<(error: Error) => void>()
   #state: 'new' | 'checked' | 'closed' = 'new'
+  #heldBack: Redis['stream'] | undefined
 
   /** @param check called before anything is asked, until it has succeeded once */
   constructor(client: Client, check: (connection: Connection) => Promise<void>) {
@@ -104,6 +105,7 @@ export class Connection {
     // Once it waits in the client, nobody can tell whether it was sent.
     if (this.#client.status !== 'ready') await this.ask((client) => client.ping())
     const sockets = this.nodes().map(({ stream }) => stream)
+    this.#sendTogether()
     try {
       const answer = await this.#answered(this.#run(script, keys, args))
       // One that has not been used yet has no socket.
@@ -115,11 +117,26 @@ export class Connection {
 
   async #run({ text, digest }: Script, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     try {
-      return await this.#client.call('evalsha', [digest, keys.length, ...keys, ...args])
+      return await this.#client.evalsha(digest, keys.length, ...keys, ...args)
     } catch (error) {
       if (!isUnknownScript(error)) throw error
     }
-    return this.#client.call('eval', [text, keys.length, ...keys, ...args])
+    return this.#client.eval(text, keys.length, ...keys, ...args)
+  }
+
+  /**
+   * Holds back what is sent in this turn of the event loop until its end, to go in one piece. The server then works it off
+   * in one turn too, and makes it durable at once.
+   */
+  #sendTogether(): void {
+    const { stream } = this.#client
+    if (this.#cluster !== undefined || stream === this.#heldBack) return
+    this.#heldBack = stream
+    stream.cork()
+    process.nextTick(() => {
+      this.#heldBack = undefined
+      stream.uncork()
+    })
   }
 
   /** A client that sends nothing again forgets what had no answer. */

@@ -39,13 +39,16 @@ local function storedVersion(key)
 end
 `
 
-/** `wrongKey(key, type)` and `wrongCounter(key)`: an error where the key holds something else. */
+/**
+ * `wrongKey(key, size)` and `wrongCounter(key)`: an error where the key holds something else. `size` is the command that
+ * says how much a key of the right type holds, which is the fastest way to ask for the type.
+ */
 const CHECKS = `
-local function wrongKey(key, wanted)
+local function wrongKey(key, size)
+  if type(redis.pcall(size, key)) == 'number' then return end
   local found = redis.call('TYPE', key).ok
-  if found ~= wanted and found ~= 'none' then
-    return redis.error_reply('${WRONG_KEY} ' .. key .. ' holds a ' .. found .. ' instead of a ' .. wanted)
-  end
+  local wanted = ({ HLEN = 'hash', LLEN = 'list', SCARD = 'set', STRLEN = 'string', ZCARD = 'zset' })[size]
+  return redis.error_reply('${WRONG_KEY} ' .. key .. ' holds a ' .. found .. ' instead of a ' .. wanted)
 end
 local function wrongCounter(key)
   local count = redis.pcall('GET', key)
@@ -61,6 +64,23 @@ local index = string.format('%.0f', redis.call('INCR', traceCounter) - 1)
 local separator = step == '{}' and '' or ', '
 redis.call('RPUSH', trace, string.sub(step, 1, -2) .. separator .. '"index": ' .. index .. '}')
 if kept ~= '0' then redis.call('LTRIM', trace, '-' .. kept, -1) end
+`
+
+/** Adds `count` entries, which are the arguments behind `at`, to `queue` under the numbers from `first` on. */
+const enqueue = (queue: string, first: string, at: string, count: string): string => `
+  if ${count} == 1 then
+    redis.call('HSET', ${queue}, ${first}, ARGV[${at} + 1])
+  else
+    -- In parts, because a call takes a limited number of arguments.
+    for start = 1, ${count}, 1000 do
+      local fields = {}
+      for i = start, math.min(start + 999, ${count}) do
+        fields[#fields + 1] = ${first} + i - 1
+        fields[#fields + 1] = ARGV[${at} + i]
+      end
+      redis.call('HSET', ${queue}, unpack(fields))
+    end
+  end
 `
 
 /**
@@ -85,28 +105,34 @@ local timers = tonumber(ARGV[timersAt] or 0)
 local step, kept = ARGV[timersAt + 1 + 2 * timers], ARGV[timersAt + 2 + 2 * timers]
 
 local stored, foreign = storedVersion(KEYS[1])
-if stored == nil then return wrongKey(KEYS[1], 'string') or redis.error_reply('${NO_VERSION}') end
+if stored == nil then return wrongKey(KEYS[1], 'STRLEN') or redis.error_reply('${NO_VERSION}') end
 if (stored or '0') ~= expected then return {stored or ''} end
 
-local position, wrong = 3, nil
-local function key(wanted)
-  position = position + 1
-  wrong = wrong or wanted and wrongKey(KEYS[position], wanted)
-  return KEYS[position]
-end
 local processed, outbox, outboxCounter, spawned, spawnCounter, armed, paths, trace, traceCounter
-if event ~= '' then processed = key('set') end
-if emits > 0 then outbox, outboxCounter = key('hash'), key() end
+local key, wrong = 4, nil
+if event ~= '' then
+  processed, key = KEYS[key], key + 1
+  wrong = wrongKey(processed, 'SCARD')
+end
+if emits > 0 then
+  outbox, outboxCounter, key = KEYS[key], KEYS[key + 1], key + 2
+  wrong = wrong or wrongKey(outbox, 'HLEN')
+end
 if spawns > 0 then
-  spawned, spawnCounter = key('hash'), key()
-  wrong = wrong or wrongCounter(spawnCounter)
+  spawned, spawnCounter, key = KEYS[key], KEYS[key + 1], key + 2
+  wrong = wrong or wrongKey(spawned, 'HLEN') or wrongCounter(spawnCounter)
 end
-if timers > 0 then armed, paths = key('zset'), key('set') end
+if timers > 0 then
+  armed, paths, key = KEYS[key], KEYS[key + 1], key + 2
+  wrong = wrong or wrongKey(armed, 'ZCARD') or wrongKey(paths, 'SCARD')
+end
 if step then
-  trace, traceCounter = key('list'), key()
-  wrong = wrong or wrongCounter(traceCounter)
+  trace, traceCounter = KEYS[key], KEYS[key + 1]
+  wrong = wrong or wrongKey(trace, 'LLEN') or wrongCounter(traceCounter)
 end
-if foreign or not stored then wrong = wrong or wrongKey(KEYS[2], 'zset') or wrongKey(KEYS[3], 'set') end
+if foreign or not stored then
+  wrong = wrong or wrongKey(KEYS[2], 'ZCARD') or wrongKey(KEYS[3], 'SCARD')
+end
 if wrong then return wrong end
 
 local first = 0
@@ -121,21 +147,13 @@ redis.call('SET', KEYS[1], payload)
 if foreign or not stored then redis.call('ZADD', KEYS[2], 0, id) end
 if foreign then redis.call('SADD', KEYS[3], id) end
 if processed then redis.call('SADD', processed, event) end
-
-local function enqueue(queue, number, at, count)
-  if count == 1 then return redis.call('HSET', queue, number, ARGV[at + 1]) end
-  -- In parts, because a call takes a limited number of arguments.
-  for start = 1, count, 1000 do
-    local fields = {}
-    for i = start, math.min(start + 999, count) do
-      fields[#fields + 1] = number + i - 1
-      fields[#fields + 1] = ARGV[at + i]
-    end
-    redis.call('HSET', queue, unpack(fields))
-  end
+if outbox then
+  ${enqueue('outbox', 'first', 'emitsAt', 'emits')}
 end
-if outbox then enqueue(outbox, first, emitsAt, emits) end
-if spawned then enqueue(spawned, redis.call('INCRBY', spawnCounter, spawns) - spawns + 1, spawnsAt, spawns) end
+if spawned then
+  local first = redis.call('INCRBY', spawnCounter, spawns) - spawns + 1
+  ${enqueue('spawned', 'first', 'spawnsAt', 'spawns')}
+end
 for i = timersAt + 1, timersAt + 2 * timers, 2 do
   local path, time = ARGV[i], ARGV[i + 1]
   if time == '' then
@@ -168,7 +186,7 @@ end
 export const ADD_TRACE = script(`${CHECKS}${ONCE}
 local trace, traceCounter, step, kept = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 if done(KEYS[3]) then return 1 end
-local wrong = wrongKey(trace, 'list') or wrongCounter(traceCounter)
+local wrong = wrongKey(trace, 'LLEN') or wrongCounter(traceCounter)
 if wrong then return wrong end
 ${APPEND_TRACE}
 return note(KEYS[3], 1)
@@ -248,14 +266,15 @@ export const PURGE = script(`${STORED_VERSION}${CHECKS}${ONCE}
 local before = done(KEYS[12])
 if before then return before end
 local id, expected, seen = ARGV[1], ARGV[2], ARGV[3]
-local wrong = wrongKey(KEYS[1], 'string')
+local wrong = wrongKey(KEYS[1], 'STRLEN')
 if wrong then return wrong end
 if seen ~= '*' and redis.call('GETRANGE', KEYS[1], 0, ${HEAD_BYTES - 1}) ~= seen then return ${CHANGED} end
 -- One without a version, which nobody can load or commit, can be got rid of.
 local stored = storedVersion(KEYS[1])
 if stored and stored ~= expected then return -1 end
-wrong = wrongKey(KEYS[3], 'hash') or wrongCounter(KEYS[4]) or wrongKey(KEYS[5], 'hash') or wrongKey(KEYS[6], 'zset')
-  or wrongKey(KEYS[7], 'set') or wrongKey(KEYS[10], 'zset') or wrongKey(KEYS[11], 'set')
+wrong = wrongKey(KEYS[3], 'HLEN') or wrongCounter(KEYS[4]) or wrongKey(KEYS[5], 'HLEN')
+  or wrongKey(KEYS[6], 'ZCARD') or wrongKey(KEYS[7], 'SCARD')
+  or wrongKey(KEYS[10], 'ZCARD') or wrongKey(KEYS[11], 'SCARD')
 if wrong then return wrong end
 
 local at = 7
@@ -284,8 +303,8 @@ for i = at + 1, #ARGV do redis.call('ZREM', KEYS[6], id .. '\\0' .. ARGV[i]) end
 for _, path in ipairs(redis.call('SMEMBERS', KEYS[7])) do redis.call('ZREM', KEYS[6], id .. '\\0' .. path) end
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[7])
 -- The trace of an execution "seq:x" and the counter of the trace of "x" are one key.
-if not wrongKey(KEYS[8], 'list') then redis.call('DEL', KEYS[8]) end
-if not wrongKey(KEYS[9], 'string') then redis.call('DEL', KEYS[9]) end
+if not wrongKey(KEYS[8], 'LLEN') then redis.call('DEL', KEYS[8]) end
+if not wrongKey(KEYS[9], 'STRLEN') then redis.call('DEL', KEYS[9]) end
 redis.call('ZREM', KEYS[10], id)
 redis.call('SREM', KEYS[11], id)
 return note(KEYS[12], stored == false and 0 or 1)
@@ -309,7 +328,7 @@ return { added, removed }
 
 const CALLED = new Set(
   [COMMIT, ADD_TRACE, DUE_TIMERS, DELETE_TIMER, FIND_FIELDS, PURGE, INDEX_IDS].flatMap(({ text }) =>
-    [...text.matchAll(/redis\.p?call\('([A-Z]+)'/g)].map(([, command = '']) => command.toLowerCase()),
+    [...text.matchAll(/(?:redis\.p?call\(|wrongKey\([^,]+, )'([A-Z]+)'/g)].map(([, command = '']) => command.toLowerCase()),
   ),
 )
 
