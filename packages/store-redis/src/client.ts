@@ -105,13 +105,15 @@ export class Connection {
     // Once it waits in the client, nobody can tell whether it was sent.
     if (this.#client.status !== 'ready') await this.ask((client) => client.ping())
     const sockets = this.nodes().map(({ stream }) => stream)
+    // One that has not been used yet has no socket.
+    const isRepeated = () => sockets.some((socket) => socket?.destroyed)
     this.#sendTogether()
     try {
       const answer = await this.#answered(this.#run(script, keys, args))
-      // One that has not been used yet has no socket.
-      return { answer, repeated: sockets.some((socket) => socket?.destroyed) }
+      return { answer, repeated: isRepeated() }
     } catch (error) {
-      throw toStoreError(error, OutcomeUnknown)
+      const refusal = toStoreError(error, OutcomeUnknown)
+      throw isRepeated() ? new OutcomeUnknown('the connection broke before there was an answer', refusal) : refusal
     }
   }
 

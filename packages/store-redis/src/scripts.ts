@@ -328,7 +328,9 @@ return { added, removed }
 
 const CALLED = new Set(
   [COMMIT, ADD_TRACE, DUE_TIMERS, DELETE_TIMER, FIND_FIELDS, PURGE, INDEX_IDS].flatMap(({ text }) =>
-    [...text.matchAll(/(?:redis\.p?call\(|wrongKey\([^,]+, )'([A-Z]+)'/g)].map(([, command = '']) => command.toLowerCase()),
+    [...text.matchAll(/(?:redis\.p?call\(|wrongKey\([^,]+, )'([A-Z]+)'/g)].map(([, command = '']) =>
+      command.toLowerCase(),
+    ),
   ),
 )
 

@@ -75,6 +75,33 @@ withServer('redis', ({ url }) => {
       expect(await store.pendingOutbox()).toHaveLength(2)
     })
 
+    test('whose request arrives long after its connection was cut has committed it once', async () => {
+      const store = await openStore(options)
+      const held = execution('a')
+      const delayed = way.delay()
+      const committed = store.commit(held, parts('a'))
+      const arrive = await delayed
+      expect(await committed).toEqual([1, 2])
+      await arrive()
+      expect([held.version, (await store.load('a'))?.version]).toEqual([1, 1])
+      expect(await store.pendingOutbox()).toHaveLength(2)
+      expect(await store.commit(held, parts('a'))).toEqual([3, 4])
+    })
+
+    test('whose request is still on its way when the server is gone does not say that nothing was written', async () => {
+      const store = await openStore({ ...options, maxRetriesPerRequest: 2 })
+      const held = execution('a')
+      const delayed = way.delay()
+      const committed = store.commit(held, parts('a'))
+      const arrive = await delayed
+      way.refuse()
+      await expect(committed).rejects.toThrow(OutcomeUnknown)
+      expect(held.version).toBe(0)
+      await arrive()
+      await way.open()
+      expect((await store.load('a'))?.version).toBe(1)
+    })
+
     test('loses none of many commits and does none twice, whatever is cut', async () => {
       const store = await openStore(options)
       let done = 0
@@ -156,6 +183,30 @@ withServer('redis', ({ url }) => {
       await expect(committed).rejects.toThrow(OutcomeUnknown)
       expect(held.version).toBe(0)
     })
+  })
+
+  test('a commit that a server has put off and carries out at last was not said to have failed, and is done once', async () => {
+    const store = await openStore({ ...quick, commandTimeout: 200 })
+    const held = execution('a')
+    await direct.call('CLIENT', 'PAUSE', 60_000, 'WRITE')
+    try {
+      await expect(store.commit(held, parts('a'))).rejects.toThrow(OutcomeUnknown)
+    } finally {
+      await direct.call('CLIENT', 'UNPAUSE')
+    }
+    expect(held.version).toBe(0)
+    expect((await store.load('a'))?.version).toBe(1)
+    expect(await store.pendingOutbox()).toHaveLength(2)
+  })
+
+  test('a commit that is refused when it is sent again may have been done at first, and is not said to have failed', async () => {
+    await direct.call('ACL', 'SETUSER', prefix, 'on', '>password', '~*', '+@all')
+    const store = await openStore({ retryStrategy: () => 300, username: prefix, password: 'password' })
+    const held = execution('a')
+    const lost = way.lose('reply').then(() => direct.call('ACL', 'SETUSER', prefix, '-evalsha'))
+    await expect(store.commit(held)).rejects.toThrow(OutcomeUnknown)
+    await lost
+    expect([held.version, (await store.load('a'))?.version]).toEqual([0, 1])
   })
 
   test('a commit that another worker has forestalled is a conflict, also after a break', async () => {

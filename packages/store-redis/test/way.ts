@@ -7,6 +7,7 @@ export class Way {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #loss: { what: 'request' | 'reply'; text: string; done: () => void } | undefined
+  #delay: ((release: () => Promise<void>) => void) | undefined
   #state: 'open' | 'slamming' | 'silent' = 'open'
   #port = 0
 
@@ -25,6 +26,16 @@ export class Way {
       }
       let isReplyLost = false
       near.on('data', (request) => {
+        if (this.#delay !== undefined && request.includes('evalsha')) {
+          near.off('close', end).destroy()
+          this.#delay(async () => {
+            far.write(request)
+            await once(far, 'data')
+            far.destroy()
+          })
+          this.#delay = undefined
+          return
+        }
         const loss = this.#loss
         if (loss !== undefined && request.includes(loss.text)) {
           this.#loss = undefined
@@ -75,10 +86,25 @@ export class Way {
     })
   }
 
+  /**
+   * Keeps the next script on its way while the client's connection is cut. Resolves then, to what lets it arrive at last
+   * and waits until it has run.
+   */
+  delay(): Promise<() => Promise<void>> {
+    return new Promise((resolve) => {
+      this.#delay = (release) => resolve(release)
+    })
+  }
+
   /** Cuts all connections and refuses new ones. */
   close(): void {
-    this.#server.close()
+    this.refuse()
     for (const socket of this.#sockets) socket.destroy()
+  }
+
+  /** Refuses new connections. */
+  refuse(): void {
+    this.#server.close()
   }
 
   /** Cuts all connections, and new ones as soon as they are made. */
