@@ -103,10 +103,11 @@ describe('the program', () => {
   test.each([
     { backend: 'libsql', store: 'LibsqlStore', durable: 'journal WAL, synchronous FULL' },
     { backend: 'postgres', store: 'PostgresStore', durable: 'fsync on, synchronous_commit on' },
+    { backend: 'redis', store: 'RedisStore', durable: 'appendonly yes, appendfsync always' },
   ])(
     'measures $backend at each concurrency',
     ({ backend, store, durable }) => {
-      const { stdout, results, judged } = measured('--backend', backend, '--concurrency', '1,256')
+      const { stdout, results, judged } = measured('--only', `${backend}-commit`, '--concurrency', '1,256')
       expect(stdout).toContain(durable)
       const ours = results.filter(({ variant }) => variant === store)
       expect(ours.map(({ concurrency }) => concurrency)).toEqual([1, 256])
@@ -117,7 +118,7 @@ describe('the program', () => {
 
   test.each([
     { args: ['--backend', 'sqlite', '--only', 'nothing'], there: 'sqlite-commit' },
-    { args: ['--backend', 'nothing'], there: 'codec, sqlite, libsql, postgres' },
+    { args: ['--backend', 'nothing'], there: 'codec, sqlite, libsql, postgres, redis' },
   ])(
     'refuses what does not exist, and says what does: $args',
     ({ args, there }) => {

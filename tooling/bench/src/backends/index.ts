@@ -6,4 +6,5 @@ export const backends: Readonly<Record<string, () => Promise<Backend>>> = {
   sqlite: async () => (await import('./sqlite.ts')).sqlite,
   libsql: async () => (await import('./libsql.ts')).libsql,
   postgres: async () => (await import('./postgres.ts')).postgres,
+  redis: async () => (await import('./redis.ts')).redis,
 }
