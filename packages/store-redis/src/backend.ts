@@ -96,8 +96,8 @@ export class RedisBackend implements StoreBackend {
     const { answer, repeated } = await this.#connection.write(COMMIT, used, fromCommit(commit, this.#traceMax))
     if (!Array.isArray(answer)) return { applied: true, seqs: emits.map((_, index) => Number(answer) + index) }
     if (repeated) throw new OutcomeUnknown('the connection broke, and the commit was refused when it was sent again')
-    const [found] = answer as unknown[]
-    return { applied: false, found: found === '' ? null : Number(found) }
+    const [found, isOwn] = answer as unknown[]
+    return { applied: false, found: found === '' ? null : Number(found), foreign: Number(isOwn) !== 1 }
   }
 
   async isProcessed(id: string, eventId: string): Promise<boolean> {

@@ -117,13 +117,14 @@ export class Connection {
     }
   }
 
+  /** In arrays: there may be more arguments than a function takes. */
   async #run({ text, digest }: Script, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     try {
-      return await this.#client.evalsha(digest, keys.length, ...keys, ...args)
+      return await this.#client.call('evalsha', [digest, keys.length, ...keys, ...args])
     } catch (error) {
       if (!isUnknownScript(error)) throw error
     }
-    return this.#client.eval(text, keys.length, ...keys, ...args)
+    return this.#client.call('eval', [text, keys.length, ...keys, ...args])
   }
 
   /**

@@ -15,6 +15,9 @@ const REASONS: Readonly<Record<string, string>> = {
   WRONGPASS: 'the user or the password is wrong',
 }
 
+/** Nothing but somebody's doing changes these. */
+const FINAL = new Set(['MOVED', 'NOAUTH', 'NOPERM', 'WRONGPASS'])
+
 const isReply = (error: Error): boolean => error.name === 'ReplyError'
 
 /** Whether a server does not know a script by its digest. */
@@ -41,7 +44,8 @@ export function toStoreError(error: unknown, Lost: typeof StoreUnavailable | typ
   const code = /^[A-Z]+/.exec(message)?.[0] ?? ''
   if (code === 'WRONGTYPE') return new CorruptRecord('a key of the store', 'it holds something else than it should')
   if (code === 'CROSSSLOT') return needsHashTag()
-  return new StoreUnavailable(`Redis refused with ${code}${code in REASONS ? `: ${REASONS[code]}` : ''}`, cause)
+  const meaning = code in REASONS ? `: ${REASONS[code]}` : ''
+  return new StoreUnavailable(`Redis refused with ${code}${meaning}`, cause, { retryable: !FINAL.has(code) })
 }
 
 export const needsHashTag = (): InvalidArgument =>

@@ -92,7 +92,8 @@ const enqueue = (queue: string, first: string, at: string, count: string): strin
  * number of timers and path and time of each (time '' to cancel), and the trace step and the number of steps that are
  * kept. What is left out at the end is not there.
  *
- * Returns the first outbox number (0 for none), or where the commit is refused {stored version, '' for none}.
+ * Returns the first outbox number (0 for none), or where the commit is refused the stored version ('' for none) and 1 if
+ * that is this very commit, sent before, else 0.
  */
 export const COMMIT = script(`${STORED_VERSION}${CHECKS}
 local id, payload, expected, event = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -106,7 +107,10 @@ local step, kept = ARGV[timersAt + 1 + 2 * timers], ARGV[timersAt + 2 + 2 * time
 
 local stored, foreign = storedVersion(KEYS[1])
 if stored == nil then return wrongKey(KEYS[1], 'STRLEN') or redis.error_reply('${NO_VERSION}') end
-if (stored or '0') ~= expected then return {stored or ''} end
+if (stored or '0') ~= expected then
+  local isOwn = redis.call('GETRANGE', KEYS[1], 0, ${HEAD_BYTES - 1}) == string.sub(payload, 1, ${HEAD_BYTES})
+  return {stored or '', isOwn and 1 or 0}
+end
 
 local processed, outbox, outboxCounter, spawned, spawnCounter, armed, paths, trace, traceCounter
 local key, wrong = 4, nil
@@ -170,10 +174,7 @@ end
 return first
 `)
 
-/**
- * What a driver has sent again, after a reply was lost, is not done again: the first to arrive leaves its result for ten
- * minutes.
- */
+/** What a driver has sent again is not done again: the first to arrive leaves its result for ten minutes. */
 const ONCE = `
 local function done(key) return tonumber(redis.call('GET', key)) end
 local function note(key, result)

@@ -112,7 +112,8 @@ function checkCluster({ cluster, keyPrefix }: Connection, hashTag: boolean): voi
 async function checkRights(connection: Connection, { ids }: Keys): Promise<void> {
   const missing = await connection.ask((client) => client.eval(MISSING_RIGHTS, 1, ids))
   if (Array.isArray(missing) && missing.length > 0) {
-    throw new StoreUnavailable(`the user of Redis lacks the rights +${missing.join(' +')}`)
+    const reason = `the user of Redis lacks the rights +${missing.join(' +')}`
+    throw new StoreUnavailable(reason, undefined, { retryable: false })
   }
 }
 

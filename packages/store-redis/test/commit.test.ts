@@ -43,6 +43,14 @@ withServer('redis', ({ url }) => {
       expect(await store.commit(held, parts('a'))).toEqual([5, 6])
     })
 
+    test('that another one has forestalled is refused in one EVALSHA, without a look at the execution', async () => {
+      await store.commit(execution('a'), parts('a'))
+      const { commands } = await observe(client, prefix, () =>
+        expect(store.commit(execution('a'), parts('a'))).rejects.toThrow(StoreConflict),
+      )
+      expect(commands).toEqual(['evalsha'])
+    })
+
     test('of eight thousand events, three thousand children and a thousand timers is stored in their order', async () => {
       const emits = Array.from({ length: 8000 }, (_, n) => ({ targetId: 'b', event: newEvent({ kind: `k${n}` }) }))
       const spawns = Array.from({ length: 3000 }, (_, n) => ({ childId: `c${n}`, rootPath: '', context: { n } }))
@@ -53,6 +61,17 @@ withServer('redis', ({ url }) => {
       expect((await store.pendingSpawns()).map(({ childId }) => childId)).toEqual(spawns.map(({ childId }) => childId))
       expect((await store.dueTimers(2000)).map(({ path }) => path)).toEqual(timers.map(({ path }) => path))
     })
+  })
+
+  test('a commit may have more writes than a function of JavaScript takes arguments', async () => {
+    const timers = Array.from({ length: 100_000 }, (_, n) => ({
+      action: 'schedule' as const,
+      path: `p${n}`,
+      fireAt: n,
+    }))
+    await store.commit(execution('a'), { timers })
+    expect(await store.dueTimers(1e6, { limit: 2 })).toHaveLength(2)
+    expect(await client.zcard(`${prefix}:timers`)).toBe(100_000)
   })
 
   describe('a key that holds something else than it should', () => {

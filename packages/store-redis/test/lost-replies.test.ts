@@ -51,14 +51,17 @@ withServer('redis', ({ url }) => {
       expect(await store.commit(held, parts('a'))).toEqual([5, 6])
     })
 
-    test('whose first commit of an execution loses its reply has committed it', async () => {
-      const store = await openStore(options)
-      const held = execution('a')
-      const lost = way.lose('reply')
-      expect(await store.commit(held, parts('a'))).toEqual([1, 2])
-      await lost
-      expect([held.version, (await store.load('a'))?.version]).toEqual([1, 1])
-    })
+    test.each(['reply', 'half the reply'] as const)(
+      'whose first commit loses the %s has committed it',
+      async (loss) => {
+        const store = await openStore(options)
+        const held = execution('a')
+        const lost = way.lose(loss)
+        expect(await store.commit(held, parts('a'))).toEqual([1, 2])
+        await lost
+        expect([held.version, (await store.load('a'))?.version]).toEqual([1, 1])
+      },
+    )
 
     test('whose request is lost on its way has committed it once, or not at all', async () => {
       const store = await openStore(options)
@@ -238,24 +241,27 @@ withServer('redis', ({ url }) => {
     expect(await store.load('a')).toBeUndefined()
   })
 
-  test('reads and acknowledgements whose replies are lost are asked again', async () => {
-    const store = await openStore(quick)
-    const [first = 0, second = 0] = await store.commit(execution('a'), parts('a'))
-    const calls: [command: string, call: () => Promise<unknown>][] = [
-      ['get', () => store.load('a')],
-      ['sismember', () => store.isProcessed('a', 'a-event')],
-      ['hmget', () => store.pendingOutbox()],
-      ['hdel', () => store.ackOutbox(first)],
-      ['evalsha', () => store.deleteTimer('a', 'P', 1.5)],
-      ['evalsha', () => store.dueTimers(9)],
-      ['zrangebylex', () => store.listExecutions()],
-      ['hsetnx', () => store.publishDefinition({ id: 'D', version: '1', definition: {} })],
-    ]
-    for (const [command, call] of calls) {
-      const lost = way.lose('reply', command)
-      await call()
-      await lost
-    }
-    expect((await store.pendingOutbox()).map(({ seq }) => seq)).toEqual([second])
-  })
+  test.each(['reply', 'half the reply'] as const)(
+    'reads and acknowledgements are asked again (lost: %s)',
+    async (loss) => {
+      const store = await openStore(quick)
+      const [first = 0, second = 0] = await store.commit(execution('a'), parts('a'))
+      const calls: [command: string, call: () => Promise<unknown>][] = [
+        ['get', () => store.load('a')],
+        ['sismember', () => store.isProcessed('a', 'a-event')],
+        ['hmget', () => store.pendingOutbox()],
+        ['hdel', () => store.ackOutbox(first)],
+        ['evalsha', () => store.deleteTimer('a', 'P', 1.5)],
+        ['evalsha', () => store.dueTimers(9)],
+        ['zrangebylex', () => store.listExecutions()],
+        ['hsetnx', () => store.publishDefinition({ id: 'D', version: '1', definition: {} })],
+      ]
+      for (const [command, call] of calls) {
+        const lost = way.lose(loss, command)
+        await call()
+        await lost
+      }
+      expect((await store.pendingOutbox()).map(({ seq }) => seq)).toEqual([second])
+    },
+  )
 })

@@ -100,6 +100,7 @@ withServer('redis', () => {
       await using deprived = storeOn(clientFor(address), { prefix: 'harel' })
       const error = await useAll(deprived).catch((reason: unknown) => reason)
       expect(error, right).toBeInstanceOf(StoreUnavailable)
+      expect(error, right).toMatchObject({ retryable: false })
       // What scripts call is known before anything is written: nothing is left half done.
       if (String(error).includes(`lacks the rights ${right}`)) expect(await admin.dbsize()).toBe(0)
       else expect(String(error), right).toContain('NOPERM')

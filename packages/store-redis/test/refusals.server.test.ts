@@ -107,7 +107,10 @@ withServer('redis', ({ url }) => {
       for (let n = 0; n < 200; n++) void store.save(execution(`e${n}`))
       await store.save(execution('a'))
       await client.save()
+      // What it sends before it has noticed may have arrived.
+      const closed = once(client, 'close')
       await server.kill()
+      await closed
       const restarted = server.restart()
       const error = await failure(store.save(execution('b')))
       expect(error).toBeInstanceOf(StoreUnavailable)

@@ -2,11 +2,13 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
+type Loss = 'request' | 'reply' | 'half the reply'
+
 /** A way to a server on which requests and replies get lost. */
 export class Way {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
-  #loss: { what: 'request' | 'reply'; text: string; done: () => void } | undefined
+  #loss: { what: Loss; text: string; done: () => void } | undefined
   #delay: ((release: () => Promise<void>) => void) | undefined
   #state: 'open' | 'slamming' | 'silent' = 'open'
   #port = 0
@@ -45,8 +47,9 @@ export class Way {
           }
           isReplyLost = true
           // The reply says that the server has done what it was asked.
-          far.once('data', () => {
-            end()
+          far.once('data', (reply) => {
+            const part = loss.what === 'half the reply' ? reply.subarray(0, reply.length >> 1) : ''
+            near.write(part, end)
             loss.done()
           })
         }
@@ -79,8 +82,8 @@ export class Way {
     this.#port = (this.#server.address() as AddressInfo).port
   }
 
-  /** Cuts the connection over which the next request with this text comes, before it or its reply gets through. */
-  lose(what: 'request' | 'reply', text = 'evalsha'): Promise<void> {
+  /** Cuts the connection over which the next request with this text comes, before it or its (whole) reply gets through. */
+  lose(what: Loss, text = 'evalsha'): Promise<void> {
     return new Promise((done) => {
       this.#loss = { what, text, done }
     })

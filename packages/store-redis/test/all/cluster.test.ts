@@ -89,6 +89,7 @@ describe.each(['redis8', 'redis7', 'valkey9'] as const)('three masters (%s)', (f
     expect(outcomes.filter((outcome) => outcome === 'saved')).toHaveLength(1)
     for (const error of outcomes.filter((outcome) => outcome !== 'saved')) {
       expect(error).toBeInstanceOf(StoreUnavailable)
+      expect(error).toMatchObject({ retryable: false })
       expect(String(error)).toMatch(/MOVED.*Cluster client/)
     }
   })
