@@ -5,6 +5,7 @@ export const backends: Readonly<Record<string, () => Promise<Backend>>> = {
   codec: async () => (await import('../codec.ts')).codec,
   sqlite: async () => (await import('./sqlite.ts')).sqlite,
   libsql: async () => (await import('./libsql.ts')).libsql,
+  rqlite: async () => (await import('./rqlite.ts')).rqlite,
   postgres: async () => (await import('./postgres.ts')).postgres,
   redis: async () => (await import('./redis.ts')).redis,
 }
