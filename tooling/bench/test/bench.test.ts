@@ -102,6 +102,7 @@ describe('the program', () => {
 
   test.each([
     { backend: 'libsql', store: 'LibsqlStore', durable: 'journal WAL, synchronous FULL' },
+    { backend: 'rqlite', store: 'RqliteStore', durable: 'each write synced in its Raft log' },
     { backend: 'postgres', store: 'PostgresStore', durable: 'fsync on, synchronous_commit on' },
     { backend: 'redis', store: 'RedisStore', durable: 'appendonly yes, appendfsync always' },
   ])(
@@ -118,7 +119,7 @@ describe('the program', () => {
 
   test.each([
     { args: ['--backend', 'sqlite', '--only', 'nothing'], there: 'sqlite-commit' },
-    { args: ['--backend', 'nothing'], there: 'codec, sqlite, libsql, postgres, redis' },
+    { args: ['--backend', 'nothing'], there: 'codec, sqlite, libsql, rqlite, postgres, redis' },
   ])(
     'refuses what does not exist, and says what does: $args',
     ({ args, there }) => {

@@ -86,11 +86,7 @@ export const rqlite: Backend = {
   measures: [commit, group],
   async describe() {
     const { url, describe } = await server()
-    const status = (await (await fetch(`${url}/status`)).json()) as {
-      build: { version: string }
-      store: { sqlite3: { version: string } }
-      os: { page_size?: number }
-    }
+    const status = (await (await fetch(`${url}/status`)).json()) as { store: { sqlite3: { version: string } } }
     return [`${describe()}, SQLite ${status.store.sqlite3.version}, one node, each write synced in its Raft log`]
   },
 }
