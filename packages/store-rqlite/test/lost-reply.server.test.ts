@@ -4,14 +4,14 @@ import { describe, expect, test } from 'vitest'
 import { everything, execution, failure, many, newPrefix, open, request, rows, versions } from './helpers.js'
 import { type Fate, Intermediary, reply } from './intermediary.js'
 
-/** Long enough for any request here, and short enough to wait for. */
-const TIMEOUT = 500
+/** Where only the time tells that no reply comes: long enough for any request here, and short enough to wait for. */
+const timeoutFor = (fate: Fate): number => (fate === 'held' || fate === 'never answered' ? 1500 : 10_000)
 
 withServer('rqlite', ({ url }) => {
   const setUp = async (options = {}) => {
     const between = await Intermediary.start(url)
     const prefix = newPrefix()
-    const store = await open(between.url, { prefix, timeout: TIMEOUT, failoverTimeout: 0, ...options })
+    const store = await open(between.url, { prefix, failoverTimeout: 0, ...options })
     between.requests.length = 0
     return { between, prefix, store, counts: () => rows(url, prefix) }
   }
@@ -33,7 +33,7 @@ withServer('rqlite', ({ url }) => {
     reply(200, 'OK'),
   ])('a request whose fate is %j', (fate) => {
     test.each([true, false])('is done once, and the commit succeeds (groupCommit: %s)', async (groupCommit) => {
-      const { between, store, counts } = await setUp({ groupCommit })
+      const { between, store, counts } = await setUp({ groupCommit, timeout: timeoutFor(fate) })
       const held = execution('a')
       for (let version = 1; version <= 2; version++) {
         between.fates.push(fate)
@@ -46,7 +46,7 @@ withServer('rqlite', ({ url }) => {
     })
 
     test('is done once for each commit of a batch', async () => {
-      const { between, store, counts } = await setUp()
+      const { between, store, counts } = await setUp({ timeout: timeoutFor(fate) })
       const held = many(30)
       between.fates.push(fate)
       const seqs = await Promise.all(held.map((each) => store.commit(each, everything(each.id))))
@@ -57,7 +57,7 @@ withServer('rqlite', ({ url }) => {
     })
 
     test('twice in a row is done once at most: the commit succeeds or its outcome is unknown', async () => {
-      const { between, store, counts } = await setUp()
+      const { between, store, counts } = await setUp({ timeout: timeoutFor(fate) })
       const held = execution('a')
       between.fates.push(fate, fate)
       const error = await failure(store.commit(held, everything('a')))
@@ -91,7 +91,7 @@ withServer('rqlite', ({ url }) => {
   })
 
   test('a commit whose version somebody else has written meanwhile is a conflict, and leaves no row', async () => {
-    const { between, prefix, store, counts } = await setUp()
+    const { between, prefix, store, counts } = await setUp({ timeout: timeoutFor('held') })
     const other = await open(url, { prefix })
     between.fates.push('held')
     const lost = failure(store.commit(execution('a'), everything('a')))
