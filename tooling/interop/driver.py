@@ -6,10 +6,11 @@ A call is [verb, argument, ...] on the store whose URL and prefix are the argume
 
 import json
 import sys
+from urllib.parse import urlsplit
 
 from harel import testing
 from harel.engine.execution import Execution, Status
-from harel.engine.store import PostgresStore, RedisStore, SqliteStore, StoreConflict, TimerOp
+from harel.engine.store import MongoStore, PostgresStore, RedisStore, SqliteStore, StoreConflict, TimerOp
 from harel.spec.states import Event
 
 
@@ -29,6 +30,7 @@ STORES = {
     "sqlite": (lambda url, prefix: SqliteStore(url.removeprefix("sqlite://"), prefix=prefix), True),
     "postgres": (lambda url, prefix: PostgresStore.from_dsn(url, prefix=prefix), True),
     "redis": (lambda url, prefix: FilledRedisStore.from_url(url, prefix=prefix), False),
+    "mongodb": (lambda url, prefix: MongoStore.from_url(url, urlsplit(url).path[1:], prefix=prefix), True),
 }
 # The executions that a scenario holds under its names, and the seqs of their last commits.
 held = {}

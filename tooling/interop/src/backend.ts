@@ -16,6 +16,8 @@ export interface Database extends AsyncDisposable {
 /** A kind of database that both languages write to; `driver.py` has the other half. */
 export interface Backend {
   name: string
+  /** Python keeps events in the record of their sender, and so loses them when that is purged. */
+  purgesWhatItSent?: true
   /** Starts the server of this kind, if it has one; it ends with the disposal. */
   start(): Promise<AsyncDisposable & { make(): Promise<Database> }>
 }
