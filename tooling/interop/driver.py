@@ -10,7 +10,15 @@ from urllib.parse import urlsplit
 
 from harel import testing
 from harel.engine.execution import Execution, Status
-from harel.engine.store import MongoStore, PostgresStore, RedisStore, SqliteStore, StoreConflict, TimerOp
+from harel.engine.store import (
+    DynamoDBStore,
+    MongoStore,
+    PostgresStore,
+    RedisStore,
+    SqliteStore,
+    StoreConflict,
+    TimerOp,
+)
 from harel.spec.states import Event
 
 
@@ -27,6 +35,7 @@ class FilledRedisStore(RedisStore):
 
 # One row per kind of database, by the scheme of its URL: how it is opened, and whether it lists in order.
 STORES = {
+    "dynamodb": (lambda url, prefix: DynamoDBStore.create(url.removeprefix("dynamodb+"), prefix=prefix), False),
     "sqlite": (lambda url, prefix: SqliteStore(url.removeprefix("sqlite://"), prefix=prefix), True),
     "postgres": (lambda url, prefix: PostgresStore.from_dsn(url, prefix=prefix), True),
     "redis": (lambda url, prefix: FilledRedisStore.from_url(url, prefix=prefix), False),

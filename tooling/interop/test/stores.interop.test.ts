@@ -85,7 +85,7 @@ describe.each(backends)('on $name', ({ start, purgesWhatItSent }) => {
     }
   })
 
-  test('2,000 commits of both at once on the same executions lose no update', async () => {
+  test('2,000 commits of both at once on the same executions lose no update', { timeout: 600_000 }, async () => {
     const { open, startPython } = await setUp()
     const ids = ['a', 'b', 'c']
     await using store = await open()
