@@ -61,10 +61,10 @@ export class DynamoBackend implements StoreBackend {
   readonly #spawns: Queue
   readonly #trace: Trace
   readonly #gsi: boolean
-  readonly #end: () => void
+  readonly #end: () => Promise<void>
 
   /** @param end called by `close` */
-  constructor(connection: Connection, tables: Tables, settings: Settings, end: () => void) {
+  constructor(connection: Connection, tables: Tables, settings: Settings, end: () => Promise<void>) {
     this.capabilities = capabilitiesOf(settings)
     this.#connection = connection
     this.#tables = tables
@@ -222,8 +222,8 @@ export class DynamoBackend implements StoreBackend {
     return purge(this.#connection, this.#tables, id, expectedVersion)
   }
 
-  async close(): Promise<void> {
-    this.#end()
+  close(): Promise<void> {
+    return this.#end()
   }
 }
 

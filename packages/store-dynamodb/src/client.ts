@@ -32,6 +32,7 @@ const pause = (tries: number): Promise<void> =>
 /** The requests of the store. Each is repeated for a while where that may help. All reads of tables are consistent. */
 export class Connection {
   readonly #client: DynamoDBClient
+  readonly #underWay = new Set<Promise<unknown>>()
 
   constructor(client: DynamoDBClient) {
     this.#client = client
@@ -59,15 +60,21 @@ export class Connection {
     )
   }
 
+  /** Resolves when nothing is under way any more, nor follows from what was. */
+  async drain(): Promise<void> {
+    while (this.#underWay.size > 0) {
+      await Promise.allSettled(this.#underWay)
+      await new Promise(setImmediate)
+    }
+  }
+
   async #patiently<T>(attempt: () => Promise<T>): Promise<T> {
-    const deadline = performance.now() + PATIENCE
-    for (let tries = 1; ; tries++) {
-      try {
-        return await attempt()
-      } catch (error) {
-        if (!isPassing(error) || performance.now() > deadline) throw error
-      }
-      await pause(tries)
+    const underWay = untilAnswered(attempt)
+    this.#underWay.add(underWay)
+    try {
+      return await underWay
+    } finally {
+      this.#underWay.delete(underWay)
     }
   }
 
@@ -182,4 +189,16 @@ async function inBatches(
       }
     }),
   )
+}
+
+async function untilAnswered<T>(attempt: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + PATIENCE
+  for (let tries = 1; ; tries++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!isPassing(error) || performance.now() > deadline) throw error
+    }
+    await pause(tries)
+  }
 }

@@ -28,8 +28,10 @@ export class DynamoStore extends CheckedStore {
       const connection = new Connection(client)
       const tables = tablesOf(settings.prefix)
       await prepareTables(connection, tables, settings)
-      return new DynamoBackend(connection, tables, settings, () => {
-        if (opened.has(client)) client.destroy()
+      return new DynamoBackend(connection, tables, settings, async () => {
+        if (!opened.has(client)) return
+        await connection.drain()
+        client.destroy()
       })
     })
     super(backend, options)

@@ -41,6 +41,8 @@ export const cancelled = (...codes: string[]): Fault =>
     CancellationReasons: codes.map((Code) => ({ Code, Message: Code })),
   })
 
+const pass = () => new Promise((resolve) => setTimeout(resolve, 5))
+
 /** Stands between clients and a server, counts requests, and makes them fail. */
 export class Intermediary {
   /** Those that came in, in their order. */
@@ -107,6 +109,16 @@ export class Intermediary {
   /** Resolves when all requests that came in have been passed on and answered. */
   async settled(): Promise<void> {
     await Promise.all(this.#underWay)
+  }
+
+  /** Resolves when a request of this operation has come in. */
+  async received(operation: string): Promise<void> {
+    while (!this.requests.some((each) => each.operation === operation)) await pass()
+  }
+
+  /** Resolves when no client is connected any more. */
+  async left(): Promise<void> {
+    while (this.#sockets.size > 0) await pass()
   }
 
   /** Cuts all connections and refuses new ones. */

@@ -1,9 +1,9 @@
-import { DynamoDBClient, type DynamoDBClientConfig } from '@aws-sdk/client-dynamodb'
+import type { DynamoDBClientConfig } from '@aws-sdk/client-dynamodb'
 import { type DynamoStore, newEvent, OutcomeUnknown, StoreConflict, StoreUnavailable } from '@harel/store-dynamodb'
 import { withServer } from '@harel-tooling/test-servers/vitest'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { emitsOf, everything, execution } from './commits.js'
-import { clientFor, configFor, freshPrefix, itemsOf, storeOn } from './database.js'
+import { clientFor, freshPrefix, storeOn } from './database.js'
 import { type Fault, Intermediary } from './intermediary.js'
 
 const ALWAYS = 1e6
@@ -174,16 +174,5 @@ withServer('dynamodb', ({ url }) => {
     expect(events).toHaveLength(160)
     for (const { id } of held)
       expect((await store.readTrace(id)).map(({ n }) => n)).toEqual(Array.from({ length: 20 }, (_, n) => n))
-  })
-
-  test('a client of the caller is left open, and none of its settings is changed', async () => {
-    const client = new DynamoDBClient(configFor(url))
-    const before = client.middlewareStack.identify()
-    const store = storeOn(client, { prefix })
-    await store.commit(execution('a'), everything('a'))
-    await store.close()
-    expect(client.middlewareStack.identify()).toEqual(before)
-    expect(await itemsOf(client, `${prefix}_executions`)).toHaveLength(1)
-    client.destroy()
   })
 })
