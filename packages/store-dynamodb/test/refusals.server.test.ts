@@ -1,6 +1,13 @@
 import { inspect } from 'node:util'
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb'
-import { DynamoStore, SchemaMissing, StoreConflict, StoreError, StoreUnavailable } from '@harel/store-dynamodb'
+import {
+  DynamoStore,
+  OutcomeUnknown,
+  SchemaMissing,
+  StoreConflict,
+  StoreError,
+  StoreUnavailable,
+} from '@harel/store-dynamodb'
 import { withServer } from '@harel-tooling/test-servers/vitest'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { emitsOf, everything, execution } from './commits.js'
@@ -67,6 +74,11 @@ withServer('dynamodb', ({ url }) => {
         expect(await store.load('a')).toBeUndefined()
       },
     )
+
+    test('that is said to be under way all the time may be written, so that nobody is told otherwise', async () => {
+      way.fail('TransactWriteItems', refusal('TransactionInProgressException'), ALWAYS)
+      await expect(store.commit(execution('a'))).rejects.toThrow(OutcomeUnknown)
+    })
 
     test('whose version is another one is a conflict, even where another transaction was in the way as well', async () => {
       const held = execution('a')

@@ -6,6 +6,7 @@ export const backends: Readonly<Record<string, () => Promise<Backend>>> = {
   sqlite: async () => (await import('./sqlite.ts')).sqlite,
   libsql: async () => (await import('./libsql.ts')).libsql,
   rqlite: async () => (await import('./rqlite.ts')).rqlite,
+  dynamodb: async () => (await import('./dynamodb.ts')).dynamodb,
   postgres: async () => (await import('./postgres.ts')).postgres,
   redis: async () => (await import('./redis.ts')).redis,
 }
