@@ -68,6 +68,10 @@ export class MemoryServer implements AsyncDisposable {
     this.#saved = Tables.copyOf(this.#tables)
   }
 
+  get isEmpty(): boolean {
+    return this.#tables.executions.size === 0
+  }
+
   empty(): void {
     this.#tables = new Tables()
   }
