@@ -1,12 +1,10 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { type AddressInfo, connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer } from 'node:tls'
 import { RqliteStore, StoreClosed, StoreUnavailable } from '@harel/store-rqlite'
 import { withServer } from '@harel-tooling/test-servers/vitest'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { everything, execution, failure, newPrefix, open, rows, run } from './helpers.js'
 import { Intermediary, reply } from './intermediary.js'
 
@@ -121,31 +119,14 @@ withServer('rqlite', ({ url }) => {
   })
 
   describe('over TLS', () => {
-    let folder: string
-    const certificate = () => join(folder, 'cert.pem')
-    beforeAll(() => {
-      folder = mkdtempSync(join(tmpdir(), 'harel-rqlite-'))
-      const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1']
-      const files = ['-keyout', join(folder, 'key.pem'), '-out', certificate()]
-      const args = [
-        'req',
-        '-x509',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:P-256',
-        '-nodes',
-        ...files,
-        ...subject,
-      ]
-      execFileSync('openssl', args, { stdio: 'ignore' })
-    })
-    afterAll(() => rmSync(folder, { recursive: true }))
+    // Of localhost, signed by itself, good for a hundred years; nobody trusts it who is not told to.
+    const certificate = join(import.meta.dirname, 'tls', 'cert.pem')
+    const key = join(import.meta.dirname, 'tls', 'key.pem')
 
     /** The way to the server that ends TLS. */
     async function secure(): Promise<string> {
       const { hostname, port } = new URL(url)
-      const files = { key: readFileSync(join(folder, 'key.pem')), cert: readFileSync(certificate()) }
+      const files = { key: readFileSync(key), cert: readFileSync(certificate) }
       const listener = createServer(files, (near) => {
         const far = connect(Number(port), hostname)
         near.pipe(far).pipe(near)
@@ -159,7 +140,7 @@ withServer('rqlite', ({ url }) => {
 
     test('a store works when Node knows the authority', async () => {
       const prefix = newPrefix()
-      process.env.NODE_EXTRA_CA_CERTS = certificate()
+      process.env.NODE_EXTRA_CA_CERTS = certificate
       onTestFinished(() => {
         delete process.env.NODE_EXTRA_CA_CERTS
       })
