@@ -1,4 +1,4 @@
-import { Coalescer, CommitTooLarge, OutcomeUnknown, type PreparedCommit, type Verdict } from '@harel/store-base'
+import { Coalescer, CommitTooLarge, type PreparedCommit, type Verdict } from '@harel/store-base'
 import { type Client, isLocked, isRefused, type Param, type Row } from './client.js'
 import { commitAllParams, commitParams, lengthOf, type Outcome, outcomes, textsOf } from './commit.js'
 import type { Functions } from './commit-functions.js'
@@ -48,7 +48,7 @@ export class CommitWriter {
   /** @throws CommitTooLarge, StoreUnavailable, OutcomeUnknown, SchemaMissing, StoreClosed */
   async commit(commit: PreparedCommit): Promise<Verdict> {
     checkSize(commit)
-    const written = this.#writeOnce(commit)
+    const written = this.#writeWhenFree(commit)
     this.#underWay.add(written)
     try {
       return await written
@@ -60,25 +60,6 @@ export class CommitWriter {
   /** Resolves when nothing is under way. */
   async drain(): Promise<void> {
     await Promise.allSettled(this.#underWay)
-  }
-
-  /**
-   * Writes the commit, again if the reply is lost: a commit that was applied is refused by the version that it has
-   * written itself, and so is one that still arrives after its repetition. That this version is its own is for the store
-   * to find out.
-   */
-  async #writeOnce(commit: PreparedCommit): Promise<Verdict> {
-    try {
-      return await this.#writeWhenFree(commit)
-    } catch (lost) {
-      if (!(lost instanceof OutcomeUnknown) || this.#options.inTransaction) throw lost
-      const verdict = await this.#writeWhenFree(commit).catch(() => {
-        throw lost
-      })
-      // Another version: somebody has gone on, from the one before or from that of this commit.
-      if (!verdict.applied && verdict.found !== commit.version) throw lost
-      return verdict
-    }
   }
 
   /** In company at first. One that finds its execution held goes on alone, so as to hold up nobody. */
