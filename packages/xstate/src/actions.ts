@@ -1,7 +1,7 @@
 /** What XState wants done after a transition, in the terms of a commit. */
 import { type Execution, type JsonObject, type JsonValue, newEvent, validateSerializable } from '@harel/store-base'
 import type { Actor, AnyActorLogic, AnyActorRef, AnyActorScope, AnyEventObject, AnyMachineSnapshot } from 'xstate'
-import { runEffect } from './effect.js'
+import { runEffect, type Step } from './effect.js'
 import { ActorNotRestorable } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import { actorLogic, type Definition, isMachine } from './machines.js'
@@ -89,8 +89,12 @@ async function runAction(
   // XState, too, passes over actions that have a name and no implementation.
   if (exec === undefined) return
   const effect = { executionId: execution.id, idempotencyKey, attempt: 1, signal: host.signal }
-  const step = { send: (ref: AnyActorRef, event: AnyEventObject) => send(execution, next, draft, ref, event) }
-  await runEffect(effect, step, () => exec(info, params))
+  const step: Step = { over: false, send: (ref, event) => send(execution, next, draft, ref, event) }
+  try {
+    await runEffect(effect, step, () => exec(info, params))
+  } finally {
+    step.over = true
+  }
 }
 
 function note(taken: Taken, next: PersistedMachine, draft: Draft, action: Action): void {

@@ -16,14 +16,19 @@ export interface Effect {
 }
 
 /** What only the runner itself uses. */
-interface Step {
+export interface Step {
   send(ref: AnyActorRef, event: AnyEventObject): void
+  /** The action has returned; what it has left running is no part of the step. */
+  over: boolean
 }
 
 const storage = new AsyncLocalStorage<{ effect: Effect; step: Step | undefined }>()
 
 export const runEffect = <T>(effect: Effect, step: Step | undefined, run: () => T): T =>
   storage.run({ effect, step }, run)
+
+/** Runs what is no part of the effect that has led to it. */
+export const outsideEffects = <T>(run: () => T): T => storage.exit(run)
 
 /** The effect that is running. Throws outside of actions and of what machines invoke. */
 export function currentEffect(): Effect {
@@ -35,8 +40,14 @@ export function currentEffect(): Effect {
 /** The step whose action is running. Throws outside of actions. */
 export function currentStep(): Step {
   const { step } = storage.getStore() ?? {}
-  if (step === undefined) {
+  if (step === undefined || step.over) {
     throw new Error('an execution can be sent events by its reference only from an action; use runner.send elsewhere')
   }
   return step
+}
+
+/** Whether an action of this execution is running and would wait for itself. */
+export const isInStepOf = (executionId: string): boolean => {
+  const { effect, step } = storage.getStore() ?? {}
+  return step?.over === false && effect?.executionId === executionId
 }

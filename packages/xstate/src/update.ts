@@ -1,7 +1,8 @@
 /** The one way in which an execution changes: load, decide, commit; on a conflict all of it again. */
 import { type Execution, StoreConflict, stamp } from '@harel/store-base'
 import { pause } from './concurrency.js'
-import { TooManyConflicts } from './errors.js'
+import { isInStepOf, outsideEffects } from './effect.js'
+import { ControlRefused, TooManyConflicts } from './errors.js'
 import type { Draft, Host } from './host.js'
 
 /** The longest pause before another attempt, in seconds. */
@@ -23,6 +24,7 @@ export interface Loaded {
  * Lets `decide` change an execution and writes that in one commit. Nothing is written if it throws.
  *
  * @param eventId  the event whose mark is looked up with the execution, if any
+ * @throws ControlRefused in an action of the execution itself, which would wait for its own end
  * @throws TooManyConflicts when others were faster in each of `maxConflicts` attempts
  */
 export function update<R>(
@@ -31,6 +33,9 @@ export function update<R>(
   eventId: string | undefined,
   decide: (loaded: Loaded) => Decision<R> | Promise<Decision<R>>,
 ): Promise<R> {
+  if (isInStepOf(id)) {
+    return Promise.reject(new ControlRefused(id, 'is in the middle of this step; use raise or sendTo in its machine'))
+  }
   return host.queue.run(id, async () => {
     const { maxConflicts } = host.settings
     for (let attempt = 1; ; attempt++) {
@@ -69,5 +74,6 @@ export async function write(host: Host, execution: Execution, draft: Draft): Pro
     trace,
     step,
   })
-  host.committed({ execution, draft, seqs })
+  // What follows from the commit of an action's own call is no part of the step in which the action runs.
+  outsideEffects(() => host.committed({ execution, draft, seqs }))
 }

@@ -1,5 +1,5 @@
 import { newEvent, newExecution } from '@harel/store-base'
-import type { ArchivedTree } from '@harel/xstate'
+import { type ArchivedTree, currentEffect } from '@harel/xstate'
 import { describe, expect, test } from 'vitest'
 import { assign, fromPromise, setup } from 'xstate'
 import { contextOf, keepRunning, openStore, runnerOn, stored, stores, TestClock, until } from './helpers.js'
@@ -193,7 +193,6 @@ describe.each(stores)('on $name', ({ open }) => {
     const keys: string[] = []
     let block = true
     const slow = fromPromise(async () => {
-      const { currentEffect } = await import('@harel/xstate')
       const { idempotencyKey, signal, attempt } = currentEffect()
       keys.push(`${idempotencyKey} ${attempt}`)
       if (block) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))))
@@ -213,6 +212,45 @@ describe.each(stores)('on $name', ({ open }) => {
     keepRunning(runnerOn(store, { machines: [machine], grace: 0.1 }))
     await until(async () => (await stored(store, 's')).status === 'DONE')
     expect(keys).toEqual(['s:it 1', 's:it 1'])
+  })
+
+  test('the result of a process that has lost its lease is dropped: only whoever has it now can end the promise', async () => {
+    const gates = [Promise.withResolvers<string>(), Promise.withResolvers<string>()]
+    const started: number[] = []
+    const wait = fromPromise(() => {
+      const { attempt } = currentEffect()
+      started.push(attempt)
+      return gates[attempt - 1]?.promise ?? Promise.reject(new Error('once too often'))
+    })
+    const machine = setup({ ...anyEvent, actors: { wait } }).createMachine({
+      id: 'waiter',
+      context: { by: '' },
+      initial: 'a',
+      states: {
+        a: {
+          invoke: {
+            src: 'wait',
+            id: 'w',
+            onDone: { target: 'b', actions: assign({ by: ({ event }) => event.output }) },
+          },
+        },
+        b: { type: 'final' },
+      },
+    })
+    const store = await openStore(open)
+    const clock = new TestClock()
+    const [slow, quick] = [1, 2].map(() => runnerOn(store, { machines: [machine], clock: clock.read }))
+    await slow?.create('waiter', { id: 'x' })
+    await until(() => started.length === 1)
+    clock.now += 100
+    await quick?.sweep()
+    await until(() => started.length === 2)
+    gates[0]?.resolve('the first')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(await stored(store, 'x:w')).toMatchObject({ status: 'RUNNING' })
+    gates[1]?.resolve('the second')
+    await until(async () => (await stored(store, 'x')).status === 'DONE')
+    expect(await contextOf(store, 'x')).toEqual({ by: 'the second' })
   })
 
   test('a promise that never survives its process is given up, and its machine is told', async () => {
@@ -270,6 +308,28 @@ describe.each(stores)('on $name', ({ open }) => {
       ['r', ['r', expect.any(String), expect.any(String), 'r:middle:leaf']],
     ])
     expect(await runner.purge('r')).toBe(false)
+  })
+
+  test('purge removes children before their parents, so that what was cut off can be made again', async () => {
+    const at = await setUp()
+    await finishedTree(at)
+    const order: string[] = []
+    const failing = new Proxy(at.store, {
+      get(target, key) {
+        const member: unknown = Reflect.get(target, key, target)
+        if (key !== 'purge') return typeof member === 'function' ? member.bind(target) : member
+        return async (id: string, version: number) => {
+          order.push(id)
+          if (id === 'r:middle' && order.length < 3) throw new Error('cut off')
+          return target.purge(id, version)
+        }
+      },
+    })
+    const runner = runnerOn(failing, { machines: [root], clock: at.clock.read })
+    await expect(runner.purge('r')).rejects.toThrow('cut off')
+    expect(await runner.purge('r')).toBe(true)
+    expect(order).toEqual(['r:middle:leaf', 'r:middle', 'r:middle', 'r'])
+    expect(await at.store.idsWithPrefix('r')).toEqual([])
   })
 
   test('purge refuses a tree that is not finished, and says who stands in the way', async () => {

@@ -1,8 +1,18 @@
-import type { ExecutionStore } from '@harel/store-base'
+import { type ExecutionStore, newExecution, stamp } from '@harel/store-base'
 import { ActionFailed, currentEffect, DurableRunner, MachineChanged, UnknownMachine } from '@harel/xstate'
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import { assign, createMachine, fromPromise, sendParent, setup, spawnChild } from 'xstate'
-import { all, contextOf, openStore, runnerOn, stored, stores, TestClock } from './helpers.js'
+import {
+  type AnyActorRef,
+  assign,
+  createActor,
+  createMachine,
+  fromPromise,
+  sendParent,
+  sendTo,
+  setup,
+  spawnChild,
+} from 'xstate'
+import { all, contextOf, openStore, runnerOn, stored, stores, sweepUp, TestClock } from './helpers.js'
 
 const anyEvent = { types: { events: {} as { type: string; [key: string]: unknown } } }
 
@@ -132,6 +142,109 @@ describe.each(stores)('on $name', ({ open }) => {
     await Promise.all(runners.map((runner) => runner.send('k', { type: 'GO' }, { eventId: 'e' })))
     expect([...new Set(keys)].toSorted()).toEqual(['k:e:0:act', 'k:e:1:again', 'k:start:0:act'])
     expect(() => currentEffect()).toThrow('only while')
+  })
+
+  test('an action that would wait for its own execution is refused, instead of waiting for ever', async () => {
+    const store = await openStore(open)
+    let refused: unknown
+    const act = async () => {
+      refused = await runner.send('w', { type: 'GO' }).catch((error) => error)
+    }
+    const machine = setup({ ...anyEvent, actions: { act: act as () => void } }).createMachine({
+      id: 'waiting',
+      on: { GO: { actions: 'act' } },
+    })
+    const runner = runnerOn(store, { machines: [machine] })
+    await runner.create('waiting', { id: 'w' })
+    await runner.send('w', { type: 'GO' })
+    expect(refused).toMatchObject({ code: 'CONTROL_REFUSED', executionId: 'w' })
+  })
+
+  test('an action may wait for another execution, which may answer, and what it leaves running is no part of its step', async () => {
+    const store = await openStore(open)
+    const late = Promise.withResolvers<unknown>()
+    const ask = async ({ self }: { self: AnyActorRef }) => {
+      await runner.send('other', { type: 'ASK', from: self })
+      setTimeout(() => {
+        expect(() => self.send({ type: 'X' })).toThrow('only from an action')
+        late.resolve(runner.send('asker', { type: 'LATE' }))
+      }, 30)
+    }
+    const heard = {
+      actions: assign({
+        heard: ({ context, event }: { context: { heard: string[] }; event: { type: string } }) => [
+          ...context.heard,
+          event.type,
+        ],
+      }),
+    }
+    const asker = setup({
+      ...anyEvent,
+      types: { ...anyEvent.types, context: {} as { heard: string[] } },
+      actions: { ask: ask as never },
+    }).createMachine({
+      id: 'asker',
+      context: { heard: [] },
+      on: { GO: { actions: 'ask' }, ANSWER: heard, LATE: heard } as never,
+    })
+    const other = setup(anyEvent).createMachine({
+      id: 'other',
+      on: { ASK: { actions: sendTo(({ event }) => event.from as AnyActorRef, { type: 'ANSWER' }) } },
+    })
+    const runner = runnerOn(store, { machines: [asker, other] })
+    await runner.create('other', { id: 'other' })
+    await runner.create('asker', { id: 'asker' })
+    await runner.send('asker', { type: 'GO' })
+    expect(await late.promise).toMatchObject({ outcome: 'handled' })
+    await runner.settled()
+    expect(await contextOf(store, 'asker')).toEqual({ heard: ['ANSWER', 'LATE'] })
+  })
+
+  test('a snapshot that XState has persisted goes on here, with its history and its timer', async () => {
+    const machine = setup(anyEvent).createMachine({
+      id: 'moved',
+      context: { n: 0 },
+      initial: 'a',
+      states: {
+        a: {
+          initial: 'one',
+          states: { one: { on: { NEXT: 'two' } }, two: {}, past: { type: 'history' } },
+          on: { OUT: { target: 'b', actions: assign({ n: 7 }) } },
+        },
+        b: { on: { BACK: 'a.past' }, after: { 1000: 'c' } },
+        c: {},
+      },
+    })
+    const actor = createActor(machine).start()
+    for (const type of ['NEXT', 'OUT']) actor.send({ type })
+    const row = { id: 'm', snapshot: JSON.stringify(actor.getPersistedSnapshot()) }
+    actor.stop()
+
+    const store = await openStore(open)
+    const clock = new TestClock()
+    const { value, context, historyValue } = JSON.parse(row.snapshot)
+    const history = Object.entries(historyValue as Record<string, { id: string }[]>)
+    const path = 'xstate.after.1000.moved.b'
+    const timers = { [path]: { at: clock.now + 1, type: path, data: {} } }
+    const moved = newExecution({
+      id: row.id,
+      definitionId: 'moved',
+      status: 'RUNNING',
+      activePath: 'b',
+      context: { xstate: { version: '1', value, context, children: {}, timers } },
+      history: Object.fromEntries(history.map(([node, states]) => [node, states.map(({ id }) => id)])),
+    })
+    stamp(moved, clock.now)
+    await store.commit(moved, { timers: [{ action: 'schedule', path, fireAt: clock.now + 1 }] })
+
+    const runner = runnerOn(store, { machines: [machine], clock: clock.read })
+    await runner.send('m', { type: 'BACK' })
+    expect(await stored(store, 'm')).toMatchObject({ activePath: 'a.two' })
+    expect(await store.dueTimers(1e12)).toEqual([])
+    await runner.send('m', { type: 'OUT' })
+    await sweepUp(clock, runner, 1)
+    expect(await stored(store, 'm')).toMatchObject({ activePath: 'c' })
+    expect(await contextOf(store, 'm')).toEqual({ n: 7 })
   })
 
   test('asynchronous actions are waited for before the commit', async () => {
