@@ -4,11 +4,12 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ExecutionStore, executions } from '@harel/store-base'
-import { AsyncSqliteStore } from '@harel/store-sqlite'
 import { DurableRunner } from '@harel/xstate'
+import { NoServer, startServer } from '@harel-tooling/test-servers'
 import { expect, onTestFinished, test } from 'vitest'
 import { freshFile, keepRunning, openStore, runnerOn, stored, until } from './helpers.js'
 import { machinesWritingTo, type OrderInput } from './programs/machines.js'
+import { type Kind, openShared } from './programs/stores.js'
 
 const orders: OrderInput[] = Array.from({ length: 60 }, (_, n) => ({
   id: `order-${n}`,
@@ -70,19 +71,29 @@ async function withoutFaults(): Promise<{ ends: Record<string, unknown>; effects
   return { ends: await ends(store), effects: effectsIn(file) }
 }
 
-test('processes that are killed at random end where a run without faults ends, each effect under its one key', {
-  timeout: 180_000,
-}, async () => {
+/** Where the processes meet, for as long as the test takes; the reason, where no server can be had. */
+async function address(kind: Kind): Promise<{ url: string } | { reason: string }> {
+  if (kind === 'sqlite') return { url: freshFile() }
+  try {
+    const server = await startServer(kind, { own: true })
+    onTestFinished(() => server.stop())
+    return { url: server.url }
+  } catch (error) {
+    if (!(error instanceof NoServer) || ['1', 'true'].includes(process.env.CI ?? '')) throw error
+    return { reason: error.message }
+  }
+}
+
+async function expectSameEnds(kind: Kind, url: string): Promise<void> {
   const wanted = await withoutFaults()
   expect(wanted.effects.calls).toBe(Object.values(wanted.effects.keys).reduce((sum, n) => sum + n, 0))
 
-  const database = freshFile()
-  const effects = `${database}.effects`
-  const store = await AsyncSqliteStore.open(database, { traceMax: 0 })
+  const effects = freshFile()
+  const store = await openShared(kind, url)
   onTestFinished(() => store.close())
   const worker = (): ChildProcess => {
     const file = join(import.meta.dirname, 'programs/worker.ts')
-    const child = spawn(process.execPath, [file, database, effects], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, [file, kind, url, effects], { stdio: ['ignore', 'pipe', 'inherit'] })
     onTestFinished(() => void child.kill('SIGKILL'))
     return child
   }
@@ -96,17 +107,27 @@ test('processes that are killed at random end where a run without faults ends, e
   for (; kills < 15 && !(await areDone(store)); kills++) {
     await sleep(50 + Math.random() * 400)
     const victim = Math.floor(Math.random() * workers.length)
-    const killed = workers[victim]
-    killed?.kill('SIGKILL')
+    workers[victim]?.kill('SIGKILL')
     workers[victim] = worker()
     await once(workers[victim].stdout ?? process, 'data')
   }
   await until(() => areDone(store), 60)
   expect(kills).toBeGreaterThan(2)
   // What the last ones have to tidy up.
-  await until(
-    async () => (await store.pendingSpawns({ limit: 1 })).length === 0 && (await store.dueTimers(1e12)).length === 0,
-  )
+  await until(async () => {
+    const [spawns, timers] = await Promise.all([store.pendingSpawns({ limit: 1 }), store.dueTimers(1e12)])
+    return spawns.length === 0 && timers.length === 0
+  })
   expect(await ends(store)).toEqual(wanted.ends)
   expect(effectsIn(effects).keys).toEqual(wanted.effects.keys)
-})
+}
+
+test.for<Kind>(['sqlite', 'redis', 'postgres'])(
+  'processes that are killed at random end where a run without faults ends, each effect under its one key (%s)',
+  300_000,
+  async (kind, { skip }) => {
+    const at = await address(kind)
+    if ('reason' in at) skip(at.reason)
+    else await expectSameEnds(kind, at.url)
+  },
+)

@@ -117,6 +117,13 @@ describe('the program', () => {
     600_000,
   )
 
+  test('measures the runner on SQLite, beside what is written by hand', () => {
+    const { results, judged } = measured('--only', 'runner-sqlite', '--concurrency', '1,16')
+    expect(judged).toEqual(['event: DurableRunner', 'event: DurableRunner'])
+    expect(results.map(({ workload }) => workload)).toContain('parent and child')
+    expect(readdirSync(folder)).toEqual(['bench.json'])
+  }, 60_000)
+
   test.each([
     { args: ['--backend', 'sqlite', '--only', 'nothing'], there: 'sqlite-commit' },
     { args: ['--backend', 'nothing'], there: 'codec, sqlite, libsql, rqlite, postgres, redis' },

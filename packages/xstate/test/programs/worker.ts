@@ -1,10 +1,10 @@
-/** `worker.ts <database> <effects>`: runs everything that is in the database, until it is killed. */
-import { AsyncSqliteStore } from '@harel/store-sqlite'
+/** `worker.ts <kind of store> <address> <file of effects>`: runs everything that is in the store, until it is killed. */
 import { DurableRunner } from '@harel/xstate'
 import { machinesWritingTo } from './machines.ts'
+import { openShared } from './stores.ts'
 
-const [database = '', effects = ''] = process.argv.slice(2)
-const store = await AsyncSqliteStore.open(database, { traceMax: 0 })
+const [kind = '', address = '', effects = ''] = process.argv.slice(2)
+const store = await openShared(kind, address)
 const runner = new DurableRunner(store, {
   machines: machinesWritingTo(effects),
   lease: 1,
