@@ -10,4 +10,5 @@ export const backends: Readonly<Record<string, () => Promise<Backend>>> = {
   postgres: async () => (await import('./postgres.ts')).postgres,
   redis: async () => (await import('./redis.ts')).redis,
   runner: async () => (await import('../runner.ts')).runner,
+  mongo: async () => (await import('./mongo.ts')).mongo,
 }
