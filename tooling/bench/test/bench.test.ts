@@ -126,7 +126,10 @@ describe('the program', () => {
 
   test.each([
     { args: ['--backend', 'sqlite', '--only', 'nothing'], there: 'sqlite-commit' },
-    { args: ['--backend', 'nothing'], there: 'codec, sqlite, libsql, rqlite, dynamodb, postgres, redis, runner, mongo' },
+    {
+      args: ['--backend', 'nothing'],
+      there: 'codec, sqlite, libsql, rqlite, dynamodb, postgres, redis, runner, mongo',
+    },
   ])(
     'refuses what does not exist, and says what does: $args',
     ({ args, there }) => {
