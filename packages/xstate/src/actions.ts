@@ -19,6 +19,15 @@ interface Sending {
   delay?: number
 }
 
+/** Carries what an action has thrown, which may be an error of a store or of a runner that it has used itself. */
+export class Thrown {
+  readonly error: unknown
+
+  constructor(error: unknown) {
+    this.error = error
+  }
+}
+
 /** The outcome of a transition that is to be committed. */
 export interface Taken {
   readonly host: Host
@@ -44,7 +53,7 @@ export interface Collected {
 /**
  * Runs the machine's own actions, in their order, and notes everything else for the commit.
  *
- * @throws what an action throws; NotSerializable, ActorNotRestorable before any action has run
+ * @throws Thrown for what an action throws; NotSerializable, ActorNotRestorable before any action has run
  */
 export async function collect(taken: Taken): Promise<Collected> {
   const { host, execution, stored, snapshot, actions } = taken
@@ -92,6 +101,8 @@ async function runAction(
   const step: Step = { over: false, send: (ref, event) => send(execution, next, draft, ref, event) }
   try {
     await runEffect(effect, step, () => exec(info, params))
+  } catch (error) {
+    throw new Thrown(error)
   } finally {
     step.over = true
   }

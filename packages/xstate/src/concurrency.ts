@@ -20,7 +20,7 @@ export class KeyedQueue {
 export class Pool {
   readonly #most: number
   readonly #room: number
-  readonly #waiting: (() => Promise<void>)[] = []
+  readonly #waiting: { task: () => Promise<void>; dropped: () => void }[] = []
   #running = 0
   #idle: (() => void)[] = []
 
@@ -29,11 +29,15 @@ export class Pool {
     this.#room = room
   }
 
-  /** Whether the task will be run. It must not reject. */
-  add(task: () => Promise<void>): boolean {
+  /**
+   * Whether the task will be run. It must not reject.
+   *
+   * @param dropped  called if it waits and is forgotten
+   */
+  add(task: () => Promise<void>, dropped: () => void = () => {}): boolean {
     if (this.#running >= this.#most) {
       if (this.#waiting.length >= this.#room) return false
-      this.#waiting.push(task)
+      this.#waiting.push({ task, dropped })
       return true
     }
     this.#running += 1
@@ -42,7 +46,8 @@ export class Pool {
   }
 
   async #work(first: () => Promise<void>): Promise<void> {
-    for (let task: typeof first | undefined = first; task !== undefined; task = this.#waiting.shift()) await task()
+    for (let task: typeof first | undefined = first; task !== undefined; task = this.#waiting.shift()?.task)
+      await task()
     this.#running -= 1
     if (this.#running > 0) return
     for (const resolve of this.#idle.splice(0)) resolve()
@@ -50,7 +55,7 @@ export class Pool {
 
   /** Forgets what waits. */
   clear(): void {
-    this.#waiting.length = 0
+    for (const { dropped } of this.#waiting.splice(0)) dropped()
   }
 
   get busy(): boolean {

@@ -57,20 +57,20 @@ export class Relay {
     return this.#known.has(seq)
   }
 
-  #add(task: () => Promise<unknown>): boolean {
+  #add(task: () => Promise<unknown>, dropped?: () => void): boolean {
     return this.#pool.add(async () => {
       try {
         await task()
       } catch (error) {
         this.#host.settings.onWarning('an entry was left to the next sweep', error)
       }
-    })
+    }, dropped)
   }
 
   /** Runs it with the others, as far as there is room. */
   run(task: () => Promise<void>): Promise<void> {
     return new Promise((resolve) => {
-      if (!this.#add(() => task().finally(resolve))) resolve()
+      if (!this.#add(() => task().finally(resolve), resolve)) resolve()
     })
   }
 

@@ -9,7 +9,7 @@ import {
   StoreError,
 } from '@harel/store-base'
 import type { AnyActorRef, AnyActorScope, AnyEventObject, AnyMachineSnapshot, StateValue } from 'xstate'
-import { type Action, collect } from './actions.js'
+import { type Action, collect, Thrown } from './actions.js'
 import { ActionFailed, RunnerError } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import type { Definition } from './machines.js'
@@ -70,8 +70,10 @@ export async function advance(host: Host, execution: Execution, found: Found, ca
     const collected = await collect({ host, execution, definition: found.definition, stored, ...taken, cause: id })
     ;({ draft, names } = collected)
     settle(execution, collected.next, taken.snapshot, draft)
-  } catch (error) {
-    if (error instanceof RunnerError || error instanceof StoreError || host.signal.aborted) throw error
+  } catch (caught) {
+    const isRefused = caught instanceof RunnerError || caught instanceof StoreError
+    const error = caught instanceof Thrown ? caught.error : caught
+    if (isRefused || host.signal.aborted) throw error
     if (host.settings.onActionError === 'raise') throw new ActionFailed(execution.id, error)
     draft = fail(execution, found.stored, event, error)
   }

@@ -82,6 +82,32 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(keys).toHaveLength(2)
   })
 
+  test('an error of a store or a runner that an action has used is an error of the action like any other', async () => {
+    const store = await openStore(open)
+    const act = async () => {
+      await runner.create('nothing' as never, {} as never)
+    }
+    const other = async () => {
+      await store.save(newExecution({ id: 'u', definitionId: 'user' }))
+    }
+    const machine = setup({
+      ...anyEvent,
+      actions: { act: act as () => void, other: other as () => void },
+    }).createMachine({
+      id: 'user',
+      on: { RUNNER: { actions: 'act' }, STORE: { actions: 'other' } },
+    })
+    const runner = runnerOn(store, { machines: [machine] })
+    for (const [id, type, name] of [
+      ['r', 'RUNNER', 'UnknownMachine'],
+      ['u', 'STORE', 'StoreConflict'],
+    ] as const) {
+      await runner.create('user', { id })
+      await runner.send(id, { type })
+      expect(await stored(store, id)).toMatchObject({ status: 'FAILED', error: expect.stringContaining(name) })
+    }
+  })
+
   test('redrive can leave the failed event out, and arms the timers again', async () => {
     const store = await openStore(open)
     const runner = runnerOn(store, { machines: [failing(9).machine] })

@@ -135,6 +135,34 @@ describe.each(stores)('on $name', ({ open }) => {
     expect((await stored(store, 'harel.sweep')).version).toBeLessThan(60)
   })
 
+  test('a runner that is closed in the midst of a sweep ends its run, and leaves what it has not begun', async () => {
+    const { store } = await setUp()
+    const slow = () => new Promise((resolve) => setTimeout(resolve, 100))
+    const machine = setup({ ...anyEvent, actions: { slow: slow as () => void } }).createMachine({
+      id: 'slow',
+      on: { ACT: { actions: 'slow' } },
+    })
+    const maker = runnerOn(store, { machines: [machine] })
+    await Promise.all(Array.from({ length: 20 }, (_, n) => maker.create('slow', { id: `s${n}` })))
+    const createdTime = '2020-01-01T00:00:00Z'
+    await store.commit(newExecution({ id: 'sender', definitionId: 'other' }), {
+      emits: Array.from({ length: 20 }, (_, n) => ({
+        targetId: `s${n}`,
+        event: newEvent({ kind: 'ACT', createdTime }),
+      })),
+    })
+    const runner = runnerOn(store, { machines: [machine], concurrency: 2 })
+    const running = runner.run()
+    await until(async () => (await store.pendingOutbox()).length < 20)
+    await runner.close()
+    await running
+    const left = (await store.pendingOutbox()).length
+    expect(left).toBeGreaterThan(5)
+    keepRunning(runnerOn(store, { machines: [machine] }))
+    await until(async () => (await store.pendingOutbox()).length === 0)
+    for (let n = 0; n < 20; n++) expect(await stored(store, `s${n}`)).toMatchObject({ version: 2 })
+  })
+
   test('a restart among many executions looks at those that have something to do, and at no other', async () => {
     const { store: base, clock } = await setUp()
     const [waiting, due] = [800, 40]
