@@ -158,6 +158,8 @@ export const scenarios: readonly Scenario[] = [
         return await site.disturb(stream, commits, [kill], size(40, scale), random)
       } finally {
         await Promise.all(processes.map((process) => process.kill()))
+        // A server may still be at work on what they have sent.
+        await pause(1000)
       }
     },
   ),
