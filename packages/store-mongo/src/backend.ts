@@ -14,6 +14,7 @@ import {
   type SpawnRow,
   type StoreBackend,
   type StoreCapabilities,
+  StoreUnavailable,
   type SummaryRows,
   type TraceRow,
   type Verdict,
@@ -289,10 +290,14 @@ export class MongoBackend implements StoreBackend {
 function numbersOf(connection: Connection): Record<'outbox' | 'spawn', Sequence> {
   const reserve = (counter: 'outbox' | 'spawn') => async (count: number) => {
     const add = { $inc: { n: Long.fromNumber(count) } }
-    const document = await connection.read(({ counters }) =>
-      retriedOnce(() => counters.findOneAndUpdate({ _id: counter }, add, { upsert: true, returnDocument: 'after' })),
-    )
-    return Number(document?.n)
+    const take = () =>
+      connection.read(({ counters }) =>
+        retriedOnce(() => counters.findOneAndUpdate({ _id: counter }, add, { upsert: true, returnDocument: 'after' })),
+      )
+    // Among many who make the counter at once, a server may show some of them the document as it was not yet.
+    const document = (await take()) ?? (await take())
+    if (document === null) throw new StoreUnavailable('MongoDB gave no number for the entries of a commit')
+    return Number(document.n)
   }
   return { outbox: new Sequence(reserve('outbox')), spawn: new Sequence(reserve('spawn')) }
 }
