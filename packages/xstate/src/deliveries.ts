@@ -4,9 +4,9 @@
  * nothing behind it, and costs nothing until it is due. After the last attempt the execution is FAILED: parked.
  */
 import { createHash } from 'node:crypto'
-import { executions, isFinished, type JsonValue, newExecution, StoreConflict } from '@harel/store-base'
+import { type Execution, executions, type JsonValue, newExecution, StoreConflict } from '@harel/store-base'
 import { ControlRefused, UnknownExecution } from './errors.js'
-import { type Host, newDraft } from './host.js'
+import { type Draft, type Host, newDraft } from './host.js'
 import { DELIVERY, RETRY_PATH } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
 import { errorText } from './step.js'
@@ -66,11 +66,7 @@ export class Deliveries {
     })
   }
 
-  #failed(
-    execution: { id: string } & Parameters<typeof write>[1],
-    { work, attempts }: PersistedDelivery,
-    error: unknown,
-  ) {
+  #failed(execution: Execution, { work, attempts }: PersistedDelivery, error: unknown): Draft {
     const draft = newDraft()
     const { maxAttempts, onWarning } = this.#host.settings
     const next: PersistedDelivery = { work, attempts: attempts + 1 }
@@ -127,7 +123,7 @@ export class Deliveries {
     return update<void>(this.#host, id, undefined, ({ execution }) => {
       if (execution === undefined) throw new UnknownExecution(id)
       if (execution.definitionId !== DELIVERY) throw new ControlRefused(id, 'is no parked entry')
-      if (isFinished(execution.status) || execution.status !== 'FAILED') return { result: undefined }
+      if (execution.status !== 'FAILED') return { result: undefined }
       const { work } = execution.context[RESERVED_KEY] as unknown as PersistedDelivery
       const draft = newDraft()
       execution.status = 'RUNNING'

@@ -33,7 +33,7 @@ import { encode } from './references.js'
 import { Relay } from './relay.js'
 import { INIT, INVOKED, RESERVED_PREFIX, STOP } from './reserved.js'
 import { checkSettings, type RunnerOptions, type Settings } from './settings.js'
-import { readPersisted, restore } from './snapshot.js'
+import { RESERVED_KEY, restore } from './snapshot.js'
 import { findMachine } from './step.js'
 import { Sweep } from './sweep.js'
 import { Alarms } from './timers.js'
@@ -308,7 +308,8 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
     for await (const { id, status } of executions(store, { definitionId })) {
       if (isFinished(status)) continue
       const execution = await store.load(id)
-      if (execution !== undefined && readPersisted(execution).version === version) yield id
+      const stored = execution?.context[RESERVED_KEY] as { version?: unknown } | undefined
+      if (stored?.version === version) yield id
     }
   }
 
