@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { execute, fromPyPI, installed } from './install.ts'
+import { fromCrates, fromPyPI } from './install.ts'
 import type { Flavoured, Kind } from './server.ts'
 
 export interface DynamodbOptions extends Flavoured {
@@ -49,7 +49,8 @@ export const dynamodb: Kind<DynamodbOptions> = {
 }
 
 const dynoxide = (): Promise<string> =>
-  installed('dynoxide-3.2.0', async (folder) => {
-    const features = ['--no-default-features', '--features', 'native-sqlite,http-server,cli']
-    await execute('cargo', ['install', 'dynoxide-rs@3.2.0', '--locked', '--quiet', '--root', folder, ...features])
-  })
+  fromCrates('dynoxide-3.2.0', 'dynoxide-rs@3.2.0', [
+    '--no-default-features',
+    '--features',
+    'native-sqlite,http-server,cli',
+  ])

@@ -69,12 +69,33 @@ async function createVenv(folder: string): Promise<void> {
   try {
     await execute('python3', ['-m', 'venv', folder])
   } catch (error) {
-    if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) throw error
-    await execute('apt-get', ['update', '-qq'])
-    await execute('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'python3', 'python3-venv'])
+    await onDebian(error, 'python3', 'python3-venv')
     rmSync(folder, { recursive: true, force: true })
     await execute('python3', ['-m', 'venv', folder])
   }
+}
+
+/** One program from crates.io, in `bin` of the folder returned. It is compiled, which takes minutes. */
+export function fromCrates(name: string, crate: string, options: readonly string[]): Promise<string> {
+  return installed(name, async (folder) => {
+    const args = ['install', crate, '--locked', '--quiet', '--root', folder, ...options]
+    try {
+      await execute('cargo', ['--version'])
+    } catch (error) {
+      // Debian's own Rust is years old; this one goes with its browsers.
+      await onDebian(error, 'cargo-web')
+      await execute('/usr/bin/cargo', args, { env: { ...process.env, RUSTC: '/usr/bin/rustc' } })
+      return
+    }
+    await execute('cargo', args)
+  })
+}
+
+/** Installs what is lacking where that is allowed. @throws `why` elsewhere */
+async function onDebian(why: unknown, ...packages: string[]): Promise<void> {
+  if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) throw why
+  await execute('apt-get', ['update', '-qq'])
+  await execute('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages])
 }
 
 /** Runs a program to its end; rejects with the last of what it wrote to stderr. */
