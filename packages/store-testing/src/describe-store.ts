@@ -23,6 +23,12 @@ export interface TestRunner {
   }
 }
 
+/** Registers what is not run, with the reason in its name. */
+export function skip({ test }: TestRunner, title: string, reason: string): void {
+  const register = test.skip ?? test
+  register(`${title} [skipped: ${reason}]`, async () => {})
+}
+
 export interface StoreUnderTest {
   /** What the store promises; what it does not promise is skipped, what it does is proven. */
   capabilities: StoreCapabilities
@@ -79,8 +85,7 @@ export function describeStore(runner: TestRunner, name: string, under: StoreUnde
     const probes = under.probes?.(prefix) ?? {}
     const reason = reasonToSkip(check, { capabilities, probes, canOpen: true, synchronous })
     if (reason !== undefined) {
-      const skip = runner.test.skip ?? runner.test
-      skip(`${check.title} [skipped: ${reason}]`, async () => {})
+      skip(runner, check.title, reason)
       return
     }
     runner.test(check.title, async () => {

@@ -39,9 +39,6 @@ export function add(figures: Figures, outcome: Outcome, seconds: number): void {
   for (const key of ['lost', 'doubled', 'breaches'] as const) figures[key] += outcome[key].length
 }
 
-export const isWhole = ({ lost, doubled, breaches }: Outcome): boolean =>
-  lost.length + doubled.length + breaches.length === 0
-
 const COLUMNS = [
   'rounds',
   'seconds',

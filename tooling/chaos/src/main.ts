@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
-import { type Outcome, type Scenario, scenarios } from '@harel/store-testing/faults'
+import { isWhole, type Outcome, type Scenario, scenarios } from '@harel/store-testing/faults'
 import type { Place } from './backend.ts'
 import { backends } from './backends/index.ts'
-import { add, type Figures, isWhole, none, table } from './figures.ts'
+import { add, type Figures, none, table } from './figures.ts'
 import { HELP, readArguments, type Settings } from './settings.ts'
 
 /** Something was lost or doubled, or a call has failed in a way that it must not. */

@@ -21,6 +21,10 @@ export interface Audit {
   breaches: string[]
 }
 
+/** Whether a database holds just what it should, and no writer saw anything go wrong. */
+export const isWhole = ({ lost, doubled, breaches }: Audit): boolean =>
+  lost.length + doubled.length + breaches.length === 0
+
 /** Two lists that must hold the same, each entry once. */
 interface Comparison {
   readonly expected: readonly string[]

@@ -1,4 +1,4 @@
-export type { Audit } from './audit.js'
+export { type Audit, isWhole } from './audit.js'
 export { type Answer, HttpProxy } from './http-proxy.js'
 export { type Scenario, type ScenarioRun, scenarios } from './scenarios.js'
 export type { Outcome, UnderFaults } from './site.js'

@@ -4,7 +4,7 @@ export type Note =
   /** The commit was reported as done, with these seqs. */
   | { note: 'applied'; commit: string; seqs: readonly number[] }
   /** The store says that nothing was written; `found` is what a conflict has found. */
-  | { note: 'refused'; commit: string; code: string; found?: number | null }
+  | { note: 'refused'; commit: string; found?: number | null }
   /** The store says that it does not know. */
   | { note: 'unknown'; commit: string }
   /** An execution was purged after these commits. */

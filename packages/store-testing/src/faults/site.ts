@@ -1,7 +1,7 @@
 import { asyncStore, type ExecutionStore, type StoreCapabilities } from '@harel/store-base'
 import { isSynchronous } from '../contract.js'
 import { cleanUp } from '../fixtures.js'
-import { type Audit, audit } from './audit.js'
+import { type Audit, audit, isWhole } from './audit.js'
 import { Ledger } from './ledger.js'
 import type { Random } from './random.js'
 import { type StreamOptions, type Written, writeStream } from './stream.js'
@@ -87,7 +87,7 @@ export class Site implements AsyncDisposable {
 
   async outcome(faults: number): Promise<Outcome> {
     const outcome = await audit(this.store, this.ledger, this.ns, TRACE_MAX)
-    if (outcome.lost.length + outcome.doubled.length + outcome.breaches.length === 0) await cleanUp(this.store, this.ns)
+    if (isWhole(outcome)) await cleanUp(this.store, this.ns)
     return { faults, ...outcome }
   }
 

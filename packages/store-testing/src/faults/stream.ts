@@ -114,7 +114,7 @@ async function attempt(
       return true
     }
     if (!(error instanceof StoreError)) throw error
-    record({ note: 'refused', commit, code: error.code, ...(error instanceof StoreConflict && { found: error.found }) })
+    record({ note: 'refused', commit, ...(error instanceof StoreConflict && { found: error.found }) })
     if (!(error instanceof StoreConflict)) {
       if (!error.retryable) throw error
       await sleep(random.below(50))
@@ -154,8 +154,7 @@ async function patiently<T>(read: () => Promise<T>, random: Random): Promise<T> 
     try {
       return await settled(read(), 'a read')
     } catch (error) {
-      if (!(error instanceof StoreError && error.retryable)) throw error
-      if (performance.now() > deadline) throw error
+      if (!(error instanceof StoreError && error.retryable) || performance.now() > deadline) throw error
       await sleep(random.below(50))
     }
   }

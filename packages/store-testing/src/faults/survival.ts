@@ -1,5 +1,7 @@
 import { AssertionError } from 'node:assert'
-import type { TestRunner } from '../describe-store.js'
+import { skip, type TestRunner } from '../describe-store.js'
+import { seedFor } from '../model/budget.js'
+import { isWhole } from './audit.js'
 import { type Scenario, scenarios } from './scenarios.js'
 import type { Outcome, UnderFaults } from './site.js'
 
@@ -19,8 +21,6 @@ export interface Survival {
   outcome?: Outcome
   skipped?: string
 }
-
-const newSeed = (): number => Number(process.env.HAREL_TEST_SEED ?? Math.trunc(Math.random() * 2 ** 31))
 
 /**
  * Plays every scenario that says something about this store, one after the other.
@@ -43,22 +43,22 @@ export function describeSurvival(
   runner.describe(name, () => {
     for (const scenario of scenarios) {
       const reason = scenario.reasonToSkip(under)
-      const test = reason === undefined ? runner.test : (runner.test.skip ?? runner.test)
-      const title = reason === undefined ? scenario.title : `${scenario.title} [skipped: ${reason}]`
-      test(title, async () => void (await play(scenario, under, options)))
+      if (reason !== undefined) skip(runner, scenario.title, reason)
+      else runner.test(scenario.title, async () => void (await play(scenario, under, options)))
     }
   })
 }
 
 /** One scenario; throws as `assertSurvives` does. */
 async function play(scenario: Scenario, under: UnderFaults, options: SurvivalOptions): Promise<Survival> {
-  const { seed = newSeed(), scale = 0.1 } = options
+  const { scale = 0.1 } = options
+  const seed = seedFor(options.seed)
   const { name, title } = scenario
   const skipped = scenario.reasonToSkip(under)
   if (skipped !== undefined) return { name, title, seed, skipped }
   const outcome = await scenario.run({ under, seed, scale })
+  if (isWhole(outcome)) return { name, title, seed, outcome }
   const { lost, doubled, breaches } = outcome
-  if (lost.length + doubled.length + breaches.length === 0) return { name, title, seed, outcome }
   throw new AssertionError({
     message: `${title} (seed ${seed}): ${[
       ...first('lost', lost),

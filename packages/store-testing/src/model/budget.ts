@@ -8,13 +8,17 @@ const numberFrom = (variable: string): number | undefined => {
   return text === undefined || text === '' ? undefined : Number(text)
 }
 
+/** `HAREL_TEST_SEED`, else the one that is given, else another one each time. */
+export const seedFor = (given: number | undefined): number =>
+  numberFrom('HAREL_TEST_SEED') ?? given ?? Math.floor(Math.random() * 2 ** 31)
+
 /** How often something random is tried, from which seed on, and until when it may begin again. */
 export function budgetOf({ seed, runs = 100, milliseconds }: ModelOptions) {
   const wanted = numberFrom('HAREL_TEST_RUNS')
   // Who says how many wants them all.
   const most = milliseconds ?? (wanted === undefined ? MILLISECONDS : Number.POSITIVE_INFINITY)
   return {
-    seed: numberFrom('HAREL_TEST_SEED') ?? seed ?? Math.floor(Math.random() * 2 ** 31),
+    seed: seedFor(seed),
     runs: wanted ?? runs,
     deadline: performance.now() + most,
   }
