@@ -104,6 +104,10 @@ export type Need = keyof typeof NEEDS
 export interface Check {
   /** The guarantee, as a sentence. */
   readonly title: string
+  /** Rows of `docs/reports.md` that it tries. */
+  readonly reports?: readonly string[]
+  /** Items of Python harel's list of weaknesses of which it shows the store to be free. */
+  readonly weaknesses?: readonly number[]
   readonly needs?: readonly Need[]
   /** Throws an `AssertionError`, or lets an error of the store pass, when the guarantee is not kept. */
   run(context: CheckContext): Promise<void>
@@ -113,6 +117,12 @@ export interface Check {
 export interface Contract {
   readonly name: string
   readonly checks: readonly Check[]
+}
+
+/** The guarantee with what it answers to: "… (B01, weakness 14)". */
+export function titleOf({ title, reports = [], weaknesses = [] }: Check): string {
+  const answers = [...reports, ...weaknesses.map((item) => `weakness ${item}`)]
+  return answers.length === 0 ? title : `${title} (${answers.join(', ')})`
 }
 
 /** Why a check says nothing about a store; undefined when it does. */

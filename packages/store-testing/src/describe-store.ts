@@ -11,6 +11,7 @@ import {
   type Probes,
   reasonToSkip,
   runCheck,
+  titleOf,
 } from './contract.js'
 import { contracts } from './contracts/index.js'
 
@@ -85,10 +86,10 @@ export function describeStore(runner: TestRunner, name: string, under: StoreUnde
     const probes = under.probes?.(prefix) ?? {}
     const reason = reasonToSkip(check, { capabilities, probes, canOpen: true, synchronous })
     if (reason !== undefined) {
-      skip(runner, check.title, reason)
+      skip(runner, titleOf(check), reason)
       return
     }
-    runner.test(check.title, async () => {
+    runner.test(titleOf(check), async () => {
       await bystander?.plant()
       await using handles = new Handles(under.open, prefix)
       const opened = await handles.first({ traceMax: TRACE_MAX })

@@ -9,6 +9,7 @@ import {
   type StoreUnderTest,
 } from '@harel/store-testing'
 import { afterEach, expect, test, vi } from 'vitest'
+import { titleOf } from '../src/contract.js'
 import { capabilities, MemoryDatabase } from './memory-database.js'
 import { mutants } from './mutants/index.js'
 import { openMutant } from './mutants/mutant.js'
@@ -65,6 +66,12 @@ test('every check is a test under both prefixes where handles share a database',
 test('every check is a test once where each handle has a database of its own', () => {
   const { open } = new MemoryDatabase()
   expect(register({ capabilities: { ...capabilities, shared: false }, open }).length).toBe(CHECKS)
+})
+
+test('a title ends with the reports and the weaknesses that the check answers to', () => {
+  const check = { title: 'it holds', run: async () => {} }
+  expect(titleOf(check)).toBe('it holds')
+  expect(titleOf({ ...check, reports: ['B01', 'B03'], weaknesses: [14] })).toBe('it holds (B01, B03, weakness 14)')
 })
 
 test('what is skipped says why, and passes where the runner cannot skip', async () => {

@@ -46,6 +46,7 @@ export const fidelityContract: Contract = {
   checks: [
     {
       title: 'texts are stored exactly, as values and as keys, U+0000 included',
+      reports: ['B01', 'B02', 'B08'],
       async run(context) {
         for (const [n, { v }] of cases.strings.entries()) {
           if (!v.isWellFormed()) continue
