@@ -119,7 +119,7 @@ export function describeStore(runner: TestRunner, name: string, under: StoreUnde
         under.probes?.(first) ?? {},
       )
       registerAll(second, 2, bystander)
-      runner.test(`all this has changed nothing under the prefix ${first}`, async () => {
+      runner.test(`all this has changed nothing under the prefix ${first} (B35)`, async () => {
         await bystander.plant()
         await bystander.assertUntouched()
       })

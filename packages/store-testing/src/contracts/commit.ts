@@ -111,6 +111,7 @@ export const commitContract: Contract = {
     },
     {
       title: 'one object can be committed again and again, each time one version higher',
+      reports: ['B17'],
       async run({ store, ns }) {
         const held = execution(ns)
         // Past 9 and 10, which compare wrongly as texts.
@@ -123,6 +124,7 @@ export const commitContract: Contract = {
     },
     {
       title: 'every field of an execution is loaded as it was committed',
+      reports: ['B85'],
       async run({ store, ns }) {
         const committed = full(ns)
         await store.commit(committed)
@@ -141,6 +143,7 @@ export const commitContract: Contract = {
     },
     {
       title: 'a store never stamps times of its own',
+      reports: ['B82', 'B85'],
       async run({ store, ns }) {
         const held = execution(ns, 'e', { status: 'DONE' })
         await store.commit(held)
@@ -178,6 +181,7 @@ export const commitContract: Contract = {
     },
     {
       title: 'a new object conflicts with a stored execution of its id',
+      reports: ['B74', 'B77'],
       async run({ store, ns }) {
         const { id } = await stored(store, ns, 'e', { context: { first: true } })
         await conflict(() => store.commit(execution(ns)), id, 0, 1)
@@ -217,6 +221,7 @@ export const commitContract: Contract = {
     },
     {
       title: 'of many first commits of one id exactly one wins, the others conflict',
+      reports: ['B74'],
       async run({ store, ns }) {
         const rivals = Array.from({ length: 8 }, (_, n) => execution(ns, 'e', { context: { n } }))
         const outcomes = await Promise.allSettled(rivals.map((rival) => store.commit(rival, everything(ns, 'e'))))
@@ -256,6 +261,7 @@ export const commitContract: Contract = {
     },
     {
       title: 'a context that cannot be stored changes nothing, and once mended the same object commits',
+      reports: ['B99'],
       async run(context) {
         const { store, ns } = context
         const held = await stored(store, ns)

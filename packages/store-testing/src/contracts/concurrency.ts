@@ -44,6 +44,7 @@ export const concurrencyContract: Contract = {
   checks: [
     {
       title: 'of many who commit one version at once exactly one wins, and only what it wrote is stored',
+      reports: ['B56', 'B75'],
       async run(context) {
         const { store, ns } = context
         const handles = await handlesOf(context)
@@ -87,6 +88,7 @@ export const concurrencyContract: Contract = {
     },
     {
       title: 'many writers of many executions do not disturb each other, and no seq is given out twice',
+      reports: ['B52', 'B56', 'B68'],
       async run(context) {
         const { store, ns } = context
         const handles = await handlesOf(context)
@@ -113,6 +115,7 @@ export const concurrencyContract: Contract = {
     },
     {
       title: 'good commits beside conflicting and refused ones succeed',
+      reports: ['B67'],
       async run(context) {
         const { store, ns } = context
         const handles = await handlesOf(context)

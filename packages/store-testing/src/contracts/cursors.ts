@@ -23,6 +23,7 @@ export const cursorContract: Contract = {
   checks: [
     {
       title: 'without a cursor, with null and with an empty one the listing starts at its beginning',
+      reports: ['B91'],
       async run({ store, ns }) {
         const query = await seed(store, ns)
         const first = await store.listExecutions(query)
@@ -33,6 +34,7 @@ export const cursorContract: Contract = {
     },
     {
       title: 'a damaged cursor is refused, it never starts again from the beginning',
+      reports: ['B91'],
       async run({ store, ns }) {
         const query = await seed(store, ns)
         const good = await cursorOf(store, query)
@@ -56,6 +58,7 @@ export const cursorContract: Contract = {
     },
     {
       title: 'a cursor that is no text is refused',
+      reports: ['B91'],
       async run({ store, ns }) {
         const query = await seed(store, ns)
         for (const cursor of [0, 3, true, {}, ['x'], Symbol('x'), 1n]) {
@@ -65,6 +68,7 @@ export const cursorContract: Contract = {
     },
     {
       title: 'a cursor is good under the filters of its listing only',
+      reports: ['B91'],
       async run({ store, ns }) {
         const query = await seed(store, ns)
         const cursor = await cursorOf(store, query)
@@ -112,6 +116,7 @@ export const cursorContract: Contract = {
     },
     {
       title: 'executions that are purged between two pages make the listing skip nothing',
+      reports: ['B88'],
       needs: ['keyPaging'],
       async run({ store, ns }) {
         const query = await seed(store, ns)

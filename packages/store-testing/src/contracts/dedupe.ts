@@ -24,6 +24,7 @@ export const dedupeContract: Contract = {
     },
     {
       title: 'marks belong to one execution',
+      reports: ['B77'],
       async run({ store, ns }) {
         await stored(store, ns, 'a', {}, { processedEventId: `${ns}ev` })
         const { id } = await stored(store, ns, 'b')
@@ -47,6 +48,7 @@ export const dedupeContract: Contract = {
     },
     {
       title: 'recording an event again is no error, and it stays recorded',
+      reports: ['B74'],
       async run({ store, ns }) {
         const held = await stored(store, ns, 'e', {}, { processedEventId: `${ns}ev` })
         await store.commit(held, { processedEventId: `${ns}ev` })
@@ -57,6 +59,7 @@ export const dedupeContract: Contract = {
     },
     {
       title: 'event ids that differ in case, in form or in blanks are different',
+      reports: ['B37'],
       async run({ store, ns }) {
         const marked = ['abc', '\u00e9', '1e3', 'İ', '😀'].map((id) => ns + id)
         const alike = ['ABC', 'abc ', ' abc', 'e\u0301', '1000', 'i', '\ud83d\ude01'].map((id) => ns + id)
@@ -68,6 +71,7 @@ export const dedupeContract: Contract = {
     },
     {
       title: 'an event id may be as long as 1024 bytes and hold anything but NUL',
+      reports: ['B38'],
       async run({ store, ns }) {
         const long = ns + 'x'.repeat(1024 - ns.length)
         const odd = `${ns}'; DROP TABLE x;-- {$ne} [*?] \\ % _ \u2028 \uffff`
@@ -97,6 +101,7 @@ export const dedupeContract: Contract = {
     },
     {
       title: 'loadForEvent never pairs a newer state with an older mark',
+      reports: ['B72'],
       async run({ store, ns }) {
         const held = await stored(store, ns)
         for (let n = 1; n <= 20; n++) {
@@ -117,6 +122,7 @@ export const dedupeContract: Contract = {
     },
     {
       title: 'marks are remembered for as long as the execution is stored',
+      reports: ['B77'],
       needs: ['dedupeForever'],
       async run({ store, ns }) {
         const held = execution(ns)
@@ -126,6 +132,7 @@ export const dedupeContract: Contract = {
     },
     {
       title: 'the newest marks are remembered, as many as promised',
+      reports: ['B77'],
       async run({ store, ns, capabilities }) {
         const promised = capabilities.dedupe === 'forever' ? 20 : Math.min(capabilities.dedupe, 20)
         const held = execution(ns)

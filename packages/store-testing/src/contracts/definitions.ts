@@ -90,6 +90,7 @@ export const definitionContract: Contract = {
     },
     {
       title: 'a definition may be any JSON value and keeps its type',
+      reports: ['B15', 'B16'],
       async run({ store, ns }) {
         for (const [n, text] of [...cases.roots, '0', '{"a\\u0000":"\\u0000"}'].entries()) {
           const published = record(ns, { version: `v${n}`, definition: JSON.parse(text) as JsonValue })

@@ -46,7 +46,7 @@ export const fidelityContract: Contract = {
   checks: [
     {
       title: 'texts are stored exactly, as values and as keys, U+0000 included',
-      reports: ['B01', 'B02', 'B08'],
+      reports: ['B01', 'B02', 'B08', 'B16', 'B19'],
       async run(context) {
         for (const [n, { v }] of cases.strings.entries()) {
           if (!v.isWellFormed()) continue
@@ -57,6 +57,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'half a surrogate pair is refused, as a value and as a key',
+      reports: ['B06'],
       async run(context) {
         const halves = cases.strings.filter(({ v }) => !v.isWellFormed())
         for (const [n, { v }] of [...halves, { v: '\ud83d' }, { v: '\ude00\ud83d' }].entries()) {
@@ -74,6 +75,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'outcome, error, active path and kind hold any text, and listings show it',
+      reports: ['B03'],
       async run({ store, ns }) {
         for (const [n, { v }] of cases.strings.entries()) {
           if (!v.isWellFormed()) continue
@@ -94,6 +96,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'contexts with markers, dots, dollars, empty keys, and empty lists and objects are stored exactly',
+      reports: ['B01', 'B09', 'B11', 'B14', 'B21', 'B23', 'B30'],
       async run(context) {
         for (const [n, { jsonText }] of cases.contexts_json.entries()) {
           const value: unknown = JSON.parse(jsonText)
@@ -103,6 +106,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'values of any type keep it',
+      reports: ['B16'],
       async run(context) {
         const value = { list: cases.roots.map((text): unknown => JSON.parse(text)) }
         await assertStoredAs(context, value, value, 'roots')
@@ -119,6 +123,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'numbers are stored to the last bit, and -0 as 0',
+      reports: ['B21', 'B24'],
       async run(context) {
         const numbers = [0.1, 0.1 + 0.2, 1 / 3, 2 ** 53 - 1, -(2 ** 53) + 1, 2 ** 31, 1e21, 1e-7, 5e-324, 1.7e308, 1e16]
         await assertStoredAs(context, { numbers }, { numbers }, 'numbers')
@@ -127,6 +132,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'members that are undefined are dropped',
+      reports: ['B22', 'B23'],
       async run(context) {
         const value = { a: undefined, b: 1, c: { d: undefined }, e: [{ f: undefined }] }
         await assertStoredAs(context, value, { b: 1, c: {}, e: [{}] }, 'undefined')
@@ -134,6 +140,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'undefined in a list is refused, a hole in it too',
+      reports: ['B22'],
       async run(context) {
         await assertRefused(context, { list: [1, undefined] }, '.list[1]', 'undefined')
         const holed = [1]
@@ -143,6 +150,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'what JSON has no text for is refused before anything is written, with the path to it',
+      reports: ['B19', 'B24', 'B25', 'B99'],
       async run(context) {
         for (const [what, make] of Object.entries(UNSTORABLE)) {
           await assertRefused(context, { items: [{ at: make() }] }, '.items[0].at', what)
@@ -151,6 +159,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'a getter or a toJSON that throws, and a member keyed by a symbol, are refused',
+      reports: ['B99'],
       async run(context) {
         const thrower = {
           get at() {
@@ -168,6 +177,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'a value that contains itself is refused',
+      reports: ['B27', 'B99'],
       async run(context) {
         const cyclic: Record<string, unknown> = {}
         cyclic.self = { list: [cyclic] }
@@ -183,6 +193,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: '__proto__, constructor and toString are keys like any other, and nothing is polluted',
+      reports: ['B13'],
       async run(context) {
         const text =
           '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"toString":2,"in":[{"__proto__":3}]}'
@@ -206,6 +217,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'the deepest nesting that every reader can read is stored',
+      reports: ['B27'],
       async run(context) {
         for (const [name, place] of Object.entries(places)) {
           for (const wrap of [inObject, inArray]) {
@@ -219,6 +231,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'deeper nesting is refused, however deep',
+      reports: ['B27'],
       async run(context) {
         // In a context, which stands in the payload: 199 containers may be stored, 200 may not.
         for (const depth of [MOST_CONTAINERS, 1001, 100_000]) {
@@ -238,6 +251,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'nothing grows or changes when what was loaded is committed again and again',
+      reports: ['B08', 'B09', 'B11', 'B14'],
       async run({ store, ns }) {
         const context = JSON.parse(`[${cases.contexts_json.map(({ jsonText }) => jsonText).join(',')}]`) as JsonObject[]
         const { id } = await stored(store, ns, 'e', { context: { context } })

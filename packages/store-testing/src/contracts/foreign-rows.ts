@@ -20,6 +20,7 @@ export const foreignRowContract: Contract = {
   checks: [
     {
       title: 'an execution that another program stored is loaded, committed and purged like any other',
+      reports: ['B17', 'B28'],
       needs: ['insertExecutionText'],
       async run({ store, ns, probes }) {
         const id = `${ns}e`
@@ -86,6 +87,7 @@ export const foreignRowContract: Contract = {
     },
     {
       title: 'a number that JavaScript does not hold is reported, and never written back as another',
+      reports: ['B18', 'B21'],
       needs: ['insertExecutionText', 'executionText', 'open'],
       async run(context) {
         const { ns, probes } = context

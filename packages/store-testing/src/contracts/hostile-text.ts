@@ -199,6 +199,7 @@ export const hostileTextContract: Contract = {
   checks: [
     {
       title: 'any text is stored, asked for and removed to the letter, or refused, and harms nothing beside it',
+      reports: ['B31', 'B100'],
       async run(context) {
         const { store, ns, model } = context
         await stored(store, ns, 'bystander', {}, { processedEventId: `${ns}bystander-ev`, trace: { n: 1 } })

@@ -21,6 +21,7 @@ const literal: readonly [prefix: string, expected: string[]][] = [
 const literalChecks = literal.map(
   ([prefix, expected]): Check => ({
     title: `'${prefix}' finds the ids that start with exactly this`,
+    reports: ['B33', 'B34'],
     async run({ store, ns }) {
       for (const name of NAMES) await store.save(execution(ns, name))
       assert.deepEqual(await found(store, ns, prefix), expected)
@@ -35,6 +36,7 @@ export const idsWithPrefixContract: Contract = {
     ...literalChecks,
     {
       title: 'wildcards, escapes, case and patterns of any kind are ordinary characters',
+      reports: ['B33', 'B34'],
       async run({ store, ns }) {
         for (const [n, { ids, query, expect }] of cases.prefix_search.entries()) {
           const own = `${ns}${n}/`
@@ -66,6 +68,7 @@ export const idsWithPrefixContract: Contract = {
     },
     {
       title: 'ids come in the order of their bytes',
+      reports: ['B30'],
       needs: ['ordered'],
       async run({ store, ns }) {
         const names = ['b', 'a', 'B', '\u{1f600}', '\uffff', '10', '9', 'ä']

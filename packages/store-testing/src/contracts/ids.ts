@@ -70,6 +70,7 @@ export const idContract: Contract = {
   checks: [
     {
       title: 'ids that look alike, like numbers, like patterns or like code are executions of their own',
+      reports: ['B29', 'B30', 'B31', 'B32', 'B33', 'B37', 'B45', 'B100'],
       async run(context) {
         // As they are where nobody uses them, for a prefix takes the point from some.
         const free: string[] = []
@@ -82,6 +83,7 @@ export const idContract: Contract = {
     },
     {
       title: 'ids of up to 1024 bytes are told apart to the last byte',
+      reports: ['B38'],
       async run(context) {
         await assertCoexist(context, LONG(context.ns), context.ns)
       },
@@ -106,6 +108,7 @@ export const idContract: Contract = {
     },
     {
       title: 'an empty id, one of more than 1024 bytes, one with NUL or half a surrogate pair is refused',
+      reports: ['B01', 'B07', 'B38'],
       async run({ store, ns }) {
         const bad = [
           ...cases.ids.either_roundtrip_or_one_typed_error,
@@ -126,6 +129,7 @@ export const idContract: Contract = {
     },
     {
       title: 'an id with NUL is never taken for the same id without',
+      reports: ['B04', 'B07'],
       async run({ store, ns }) {
         await stored(store, ns, 'admin')
         await rejection(() => store.load(`${ns}adm\0in`), InvalidArgument)
@@ -136,6 +140,7 @@ export const idContract: Contract = {
     },
     {
       title: 'an id and what belongs to it never run into each other',
+      reports: ['B29'],
       async run({ store, ns }) {
         const pairs = [
           ['a', 'b:c'],

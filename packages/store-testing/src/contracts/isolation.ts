@@ -36,6 +36,7 @@ export const isolationContract: Contract = {
     },
     {
       title: 'what is done under one prefix does nothing to the same ids and seqs under another',
+      reports: ['B35'],
       needs: ['shared'],
       async run(context) {
         const { store, ns } = context
@@ -61,6 +62,7 @@ export const isolationContract: Contract = {
     },
     {
       title: 'two prefixes of the greatest length that differ in their last character are two',
+      reports: ['B39'],
       needs: ['shared'],
       async run(context) {
         const { ns } = context
@@ -76,6 +78,7 @@ export const isolationContract: Contract = {
     },
     {
       title: 'a prefix that is no identifier is refused before anything is created',
+      reports: ['B35', 'B39', 'B40', 'B45', 'B100'],
       needs: ['shared'],
       async run({ open }) {
         const long = cases.prefixes.lengths.filter((length) => length > 30).map((length) => 'p'.repeat(length))

@@ -31,6 +31,7 @@ export const lifecycleContract: Contract = {
   checks: [
     {
       title: 'a store shows no password, no URL and no record when it is printed',
+      reports: ['B102'],
       async run({ store, ns }) {
         await stored(store, ns, 'e', { context: { secret: 'CANARY-42' } })
         const { inspect } = await import('node:util')
@@ -52,6 +53,7 @@ export const lifecycleContract: Contract = {
     },
     {
       title: 'closing one handle leaves the others at work',
+      reports: ['B92'],
       needs: ['shared'],
       async run({ open, ns }) {
         const [store, other] = [await open(), await open()]
@@ -63,6 +65,7 @@ export const lifecycleContract: Contract = {
     },
     {
       title: 'what was committed is there when the store is opened again, with all that belongs to it',
+      reports: ['B02'],
       needs: ['open', 'durable'],
       async run({ open, ns }) {
         const store = await open()
@@ -87,6 +90,7 @@ export const lifecycleContract: Contract = {
     },
     {
       title: 'many handles opened at once on a database all work',
+      reports: ['B42', 'B44'],
       needs: ['shared'],
       async run({ open, ns }) {
         const handles = await Promise.all(Array.from({ length: 4 }, () => open()))
@@ -96,6 +100,7 @@ export const lifecycleContract: Contract = {
     },
     {
       title: 'a call that was under way when the store was closed is carried out or refused as closed',
+      reports: ['B92'],
       async run({ store, ns }) {
         const held = execution(ns)
         const commit = store.commit(held, everything(ns, 'e'))
@@ -108,6 +113,7 @@ export const lifecycleContract: Contract = {
     },
     {
       title: 'closing again is no error, at once or later, by close or by dispose',
+      reports: ['B92'],
       async run({ store }) {
         await Promise.all([store.close(), store.close()])
         await store.close()

@@ -35,7 +35,7 @@ async function seed(store: ExecutionStore, ns: string): Promise<void> {
 }
 
 /** Which executions filters find, in pages of four. */
-const filters: readonly { title: string; query: (ns: string) => ListQuery; found: string[] }[] = [
+const filters: readonly (Omit<Check, 'run'> & { query: (ns: string) => ListQuery; found: string[] })[] = [
   {
     title: 'a definition finds exactly its executions', // 1
     query: (ns) => ({ definitionId: `${ns}d1` }),
@@ -73,24 +73,27 @@ const filters: readonly { title: string; query: (ns: string) => ListQuery; found
   },
   {
     title: 'an empty list of statuses matches nothing',
+    reports: ['B90'],
     query: (ns) => ({ definitionId: `${ns}d1`, status: [] }),
     found: [],
   },
   {
     title: 'a definition is compared literally: by no pattern, no case, no part of it',
+    reports: ['B32', 'B33'],
     query: (ns) => ({ definitionId: `${ns}d_` }),
     found: [],
   },
   {
     title: 'a definition that looks like SQL or a query is only text',
+    reports: ['B100'],
     query: (ns) => ({ definitionId: `${ns}d1' OR '1'='1` }),
     found: [],
   },
 ]
 
 const filterChecks = filters.map(
-  ({ title, query, found }): Check => ({
-    title,
+  ({ query, found, ...guarantee }): Check => ({
+    ...guarantee,
     async run({ store, ns, capabilities }) {
       await seed(store, ns)
       const ids = await listed(store, ns, { ...query(ns), limit: 4 })
@@ -208,6 +211,7 @@ export const listingContract: Contract = {
     },
     {
       title: 'without filters everything is listed',
+      reports: ['B91'],
       async run({ store, ns }) {
         await seed(store, ns)
         const found = (await all(executions(store, { limit: 1000 }))).map(({ id }) => id)
@@ -231,6 +235,7 @@ export const listingContract: Contract = {
     },
     {
       title: 'pages of any size hold everything, each item once, and never more than their limit',
+      reports: ['B86'],
       async run({ store, ns }) {
         const names = Array.from({ length: 40 }, (_, n) => `n${n}`).sort(byBytes)
         // All the same but for the id: there is nothing else to go on behind.

@@ -119,6 +119,7 @@ export const outboxContract: Contract = {
     },
     {
       title: 'a page holds at most its limit, and pages that go on behind each other hold everything once',
+      reports: ['B86'],
       async run({ store, ns }) {
         const emits = Array.from({ length: 23 }, (_, n) => emit(ns, 'e', `n${n}`))
         const seqs = await store.commit(execution(ns), { emits })

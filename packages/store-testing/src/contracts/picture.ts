@@ -29,6 +29,7 @@ export const pictureContract: Contract = {
   checks: [
     {
       title: 'what a commit stores is what the execution was when commit was called',
+      reports: ['B25'],
       needs: ['copies'],
       async run({ store, ns }) {
         const held = execution(ns, 'e', { context: { list: [1] }, status: 'RUNNING', deferred: [event(ns, 'd')] })
@@ -45,6 +46,7 @@ export const pictureContract: Contract = {
     },
     {
       title: 'what a commit stores beside the execution is what it was when commit was called',
+      reports: ['B25'],
       async run({ store, ns }) {
         const emits = [emit(ns, 'e', 'a', { n: 1 })]
         const spawns = [{ childId: `${ns}c`, rootPath: 'R', context: { n: 1 } as JsonObject }]
@@ -191,6 +193,7 @@ export const pictureContract: Contract = {
     },
     {
       title: 'what load returns is a copy of its own each time',
+      reports: ['B25'],
       needs: ['copies'],
       async run({ store, ns }) {
         const { id } = await stored(store, ns, 'e', { context: { list: [1] } }, { processedEventId: `${ns}ev` })
@@ -205,6 +208,7 @@ export const pictureContract: Contract = {
     },
     {
       title: 'what the other reads return are copies too',
+      reports: ['B25'],
       async run({ store, ns }) {
         const changes = { ...everything(ns, 'e'), trace: { list: [1] } }
         const { id } = await stored(store, ns, 'e', {}, changes)

@@ -105,6 +105,7 @@ export const purgeContract: Contract = {
     },
     {
       title: 'the id of a purged execution can be used again, from version 1 and with nothing of its former life',
+      reports: ['B77'],
       async run({ store, ns }) {
         const { id, version } = await seed(store, ns)
         assert.equal(await store.purge(id, version), true)
@@ -154,6 +155,7 @@ export const purgeContract: Contract = {
     },
     {
       title: 'executions, queues and traces whose ids resemble the purged one are left alone',
+      reports: ['B33', 'B35'],
       async run(context) {
         const { store, ns } = context
         const names = ['a_b', 'aXb', 'a_b:1', 'A_B', 'a%', 'a*', 'a', 'a_', 'a_b ']
@@ -175,6 +177,7 @@ export const purgeContract: Contract = {
     },
     {
       title: 'a purge of what is not stored removes leftovers under its id and returns false',
+      reports: ['B36'],
       async run({ store, ns }) {
         await store.appendTrace(`${ns}e`, { n: 1 })
         await stored(store, ns, 'other', {}, { emits: [emit(ns, 'e', 'early'), emit(ns, 'other', 'kept')] })
@@ -219,6 +222,7 @@ export const purgeContract: Contract = {
     },
     {
       title: 'a purge leaves no row',
+      reports: ['B96'],
       needs: ['rows'],
       async run({ store, ns, probes }) {
         const before = await probes.rows?.()

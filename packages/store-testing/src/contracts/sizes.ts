@@ -33,6 +33,7 @@ async function assertUntouched(store: ExecutionStore, held: Execution, ns: strin
 const contextChecks = Object.entries(contexts).map(
   ([size, make]): Check => ({
     title: `a context ${size} is stored exactly, or refused as too large before it is sent`,
+    reports: ['B26'],
     async run({ store, ns, capabilities: { maxExecutionBytes } }) {
       const context = make()
       const bytes = Buffer.byteLength(JSON.stringify(context))
@@ -74,6 +75,7 @@ export const sizeContract: Contract = {
     ...contextChecks,
     {
       title: 'a commit of as many writes as promised is stored, one of more is refused before it is sent',
+      reports: ['B71'],
       async run(context) {
         const { store, ns, capabilities } = context
         for (const count of counts) {
@@ -91,6 +93,7 @@ export const sizeContract: Contract = {
     },
     {
       title: 'a commit of five megabytes over many events is stored whole, or refused whole',
+      reports: ['B71'],
       async run(context) {
         const { store, ns } = context
         const emits = Array.from({ length: 20 }, (_, n) => emit(ns, 'e', `n${n}`, { text: 'x'.repeat(256 * KB) }))

@@ -53,6 +53,7 @@ export const spawnContract: Contract = {
     },
     {
       title: 'one child may be queued twice',
+      reports: ['B74'],
       async run({ store, ns }) {
         await stored(store, ns, 'e', {}, { spawns: [spawn(ns, 'c'), spawn(ns, 'c')] })
         assert.equal((await spawnsOf(store, ns)).length, 2)
@@ -74,6 +75,7 @@ export const spawnContract: Contract = {
     },
     {
       title: 'more than a hundred children in one commit are all queued, or the commit is refused before it is sent',
+      reports: ['B71'],
       async run({ store, ns, capabilities }) {
         const children = Array.from({ length: 101 }, (_, n) => spawn(ns, `c${n}`))
         const parent = execution(ns)

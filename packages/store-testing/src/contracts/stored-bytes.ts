@@ -64,6 +64,7 @@ export const storedBytesContract: Contract = {
     },
     {
       title: 'a payload has all 22 fields, in snake_case, whatever their values',
+      reports: ['B15'],
       needs: ['executionText'],
       async run(context) {
         const { id } = await stored(context.store, context.ns)
@@ -97,6 +98,7 @@ export const storedBytesContract: Contract = {
     },
     {
       title: 'a payload does not grow with the history of its execution',
+      reports: ['B97'],
       needs: ['executionText'],
       async run(context) {
         const held = execution(context.ns)

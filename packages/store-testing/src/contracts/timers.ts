@@ -43,6 +43,7 @@ export const timerContract: Contract = {
   checks: [
     {
       title: 'a timer is due from its time on, that very moment included',
+      reports: ['B80', 'B81'],
       async run({ store, ns }) {
         const { id } = await stored(store, ns, 'e', {}, { timers: [arm('P', 100.5)] })
         const timer = { executionId: id, path: 'P', fireAt: 100.5 }
@@ -93,6 +94,7 @@ export const timerContract: Contract = {
     },
     {
       title: 'times are ordered as numbers and kept to the last bit',
+      reports: ['B18', 'B28', 'B81', 'B84'],
       async run({ store, ns }) {
         const seconds = [
           ...cases.timers_ms.absolute.map((ms) => ms / 1000),
