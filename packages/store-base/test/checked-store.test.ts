@@ -118,7 +118,7 @@ describe.each(kinds)('a store on %s', (_, open) => {
     expect(execution.version).toBe(0)
   })
 
-  test('turns whatever else is thrown into StoreUnavailable, and says nothing of it but as the cause', async () => {
+  test('turns whatever else is thrown into StoreUnavailable, and says nothing of it but as the cause (B102)', async () => {
     const failure = new TypeError('CANARY: connect ECONNREFUSED u:S3cr3t!pw@db')
     const broken = wrapped(new MapBackend(), () => {
       throw failure

@@ -49,7 +49,7 @@ test('the copies of the package are different ones', () => {
 })
 
 describe.each(copies)('errors of the %s copy', (_, errors) => {
-  test('have codes that never change', () => {
+  test('have codes that never change (B95)', () => {
     expect(oneOfEach(errors).map(({ code }) => code)).toEqual([
       'STORE_CONFLICT',
       'EXECUTION_ALREADY_EXISTS',
@@ -81,7 +81,7 @@ describe.each(copies)('errors of the %s copy', (_, errors) => {
     expect(new errors.StoreUnavailable('wrong password', undefined, { retryable: false }).retryable).toBe(false)
   })
 
-  test.each(copies)('are recognised by the classes of the %s copy, each by its own alone', (_other, others) => {
+  test.each(copies)('are recognised by the classes of the %s copy, each by its own alone (B95)', (_other, others) => {
     for (const error of oneOfEach(errors)) {
       expect(error instanceof others.StoreError).toBe(true)
       expect(NAMES.filter((name) => error instanceof others[name])).toEqual([error.name])

@@ -23,7 +23,7 @@ describe('a backend that is opened when it is needed', () => {
     expect(open).toHaveBeenCalledTimes(1)
   })
 
-  test('is opened anew after an attempt that failed, whose error the calls get that waited for it', async () => {
+  test('is opened anew after an attempt that failed, whose error the calls get that waited for it (B44)', async () => {
     const { open, store } = lazy()
     open.mockRejectedValueOnce(new Error('ECONNREFUSED'))
     const calls = await Promise.allSettled([store.load('x'), store.load('y')])

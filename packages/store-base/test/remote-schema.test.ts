@@ -51,7 +51,7 @@ test('an empty database gets everything in one transaction', async () => {
   expect(executor.writes).toHaveLength(1)
 })
 
-test('the second start writes nothing and asks once', async () => {
+test('the second start writes nothing and asks once (B41)', async () => {
   const executor = new SqliteExecutor()
   await prepare(executor)
   executor.writes.length = 0
@@ -134,7 +134,7 @@ test('a row that is written while a migration goes on is listed right after it',
   expect(rowsOf(executor, 'executions')[1]).toMatchObject({ status: 'DONE', meta_version: 2 })
 })
 
-test.each([0, 300])('ten that start at once on tables of Python with %i rows all succeed', async (count) => {
+test.each([0, 300])('ten that start at once on tables of Python with %i rows all succeed (B42)', async (count) => {
   const executor = pythonDatabase(count)
   const starts = await Promise.all(Array.from({ length: 10 }, () => prepare(executor)))
   expect(starts).toEqual(Array(10).fill({ summary: true, warnings: [] }))

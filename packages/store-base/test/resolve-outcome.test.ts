@@ -250,7 +250,7 @@ describe('a commit that was refused', () => {
     return commit()
   }
 
-  test('by itself, because the driver sent it twice, has succeeded', async () => {
+  test('by itself, because the driver sent it twice, has succeeded (B58)', async () => {
     const { store, execution, next } = await stored()
     next(resent)
     expect(await store.commit(execution, { emits: emits('a', 'b') })).toEqual([1, 2])

@@ -13,7 +13,7 @@ test('a DictStore answers at once and throws', () => {
   expect(() => store.load('')).toThrow(InvalidArgument)
 })
 
-test('a DictStore with copies shares nothing with its callers', () => {
+test('a DictStore with copies shares nothing with its callers (B25)', () => {
   const store = new DictStore({ copy: true })
   const held = execution()
   store.commit(held)

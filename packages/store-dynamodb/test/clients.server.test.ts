@@ -7,7 +7,7 @@ import { clientFor, configFor, freshPrefix, itemsOf, storeOn } from './database.
 import { Intermediary } from './intermediary.js'
 
 withServer('dynamodb', ({ url }) => {
-  test('a client that connect has made goes with the store, after what was under way', async () => {
+  test('a client that connect has made goes with the store, after what was under way (B92)', async () => {
     const way = await Intermediary.to(url)
     const prefix = freshPrefix()
     const store = await DynamoStore.connect(configFor(way.url), { prefix })
@@ -34,7 +34,7 @@ withServer('dynamodb', ({ url }) => {
     await way.left()
   })
 
-  test('a client of the caller is left open, and none of its settings is changed', async () => {
+  test('a client of the caller is left open, and none of its settings is changed (B92)', async () => {
     const prefix = freshPrefix()
     const client = new DynamoDBClient(configFor(url))
     const before = client.middlewareStack.identify()

@@ -89,7 +89,7 @@ withServer('dynamodb', ({ url }) => {
       expect(new Set(tokens()).size).toBe(3)
     })
 
-    test('of a timer that is cancelled and armed again is one write', async () => {
+    test('of a timer that is cancelled and armed again is one write (B71)', async () => {
       const held = execution('a')
       await store.commit(held, { timers: [{ action: 'schedule', path: 'P', fireAt: 1 }] })
       await store.commit(held, {
@@ -196,7 +196,7 @@ withServer('dynamodb', ({ url }) => {
       },
     ]
 
-    test.each(tooLarge)('$what, with the numbers', async ({ changes, limit, message }) => {
+    test.each(tooLarge)('$what, with the numbers (B26, B71)', async ({ changes, limit, message }) => {
       const held = execution('a')
       await store.save(held)
       const operations = await way.during(async () => {
@@ -210,13 +210,13 @@ withServer('dynamodb', ({ url }) => {
       await store.save(held)
     })
 
-    test('also when it is the outcome that makes the item so large', async () => {
+    test('also when it is the outcome that makes the item so large (B26)', async () => {
       const held = execution('a', { outcome: 'x'.repeat(205 * KB) })
       expect(await way.during(() => expect(store.save(held)).rejects.toThrow(CommitTooLarge))).toEqual([])
     })
   })
 
-  test('a commit of 100 writes is stored, though its trace is full', async () => {
+  test('a commit of 100 writes is stored, though its trace is full (B71)', async () => {
     const full = storeOn(client, { prefix, traceMax: 2 })
     const held = execution('a')
     for (let n = 0; n < 3; n++) await full.commit(held, { trace: { n } })

@@ -33,7 +33,7 @@ withServer('dynamodb', ({ url }) => {
       return gsi ? found : found.sort()
     }
 
-    test('executions that are few among many, or large, are found by any filter, and each once', async () => {
+    test('executions that are few among many, or large, are found by any filter, and each once (B89)', async () => {
       const text = 'x'.repeat(200 * KB)
       for (let n = 0; n < 24; n++) {
         const rare = n % 8 === 7
@@ -91,7 +91,7 @@ withServer('dynamodb', ({ url }) => {
         expect(operations).toEqual(['Query', 'BatchGetItem', 'Query'])
       })
 
-      test('an index that lags behind reports no timer that is gone or was armed anew', async () => {
+      test('an index that lags behind reports no timer that is gone or was armed anew (B72)', async () => {
         await arm('a', ['gone', 1], ['anew', 1], ['there', 1])
         const shown = ['gone', 'anew', 'there'].map((path) => ({
           execution_id: { S: 'a' },

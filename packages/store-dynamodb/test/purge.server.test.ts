@@ -62,7 +62,7 @@ withServer('dynamodb', ({ url }) => {
   })
 
   describe('more than a transaction takes', () => {
-    test('is purged in parts, and nothing of it is left', async () => {
+    test('is purged in parts, and nothing of it is left (B89, B96)', async () => {
       const held = await large('a')
       await large('b')
       const before = await sizes()

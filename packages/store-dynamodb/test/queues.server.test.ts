@@ -151,7 +151,7 @@ withServer('dynamodb', ({ url }) => {
   })
 
   describe('a batch that the service leaves undone in parts', () => {
-    test('of reads is asked for again', async () => {
+    test('of reads is asked for again (B89)', async () => {
       await fill(400)
       await seqs(1)
       const table = `${prefix}_outbox`
@@ -169,7 +169,7 @@ withServer('dynamodb', ({ url }) => {
       expect(await seqs(10)).toEqual(numbers(1, 10))
     })
 
-    test('of acknowledgements is asked for again', async () => {
+    test('of acknowledgements is asked for again (B89)', async () => {
       await fill(30)
       const table = `${prefix}_outbox`
       const requests = numbers(1, 25).map((seq) => ({ DeleteRequest: { Key: { seq: { N: String(seq) } } } }))

@@ -56,7 +56,7 @@ withServer('dynamodb', ({ url }) => {
     expect(run('snippet.ts')).toEqual({ status: 0, output: 'PLACED for billing\n' })
   })
 
-  test('the actions that the README lists are all that are needed, on tables of the prefix alone, and none is too many', async () => {
+  test('the actions that the README lists are all that are needed, on tables of the prefix alone, and none is too many (B43)', async () => {
     const way = await Intermediary.to(url)
     const client = clientFor(way.url)
     const prefix = `r_${Math.random().toString(36).slice(2)}`

@@ -44,7 +44,7 @@ withServer('dynamodb', ({ url }) => {
     ]
 
     test.each(passing)(
-      'that is held up by %s is tried again, with the same token, and succeeds once',
+      'that is held up by %s is tried again, with the same token, and succeeds once (B68)',
       async (_reason, fault) => {
         way.fail('TransactWriteItems', fault, 3)
         const held = execution('a')
@@ -80,7 +80,7 @@ withServer('dynamodb', ({ url }) => {
       await expect(store.commit(execution('a'))).rejects.toThrow(OutcomeUnknown)
     })
 
-    test('whose version is another one is a conflict, even where another transaction was in the way as well', async () => {
+    test('whose version is another one is a conflict, even where another transaction was in the way as well (B68)', async () => {
       const held = execution('a')
       await store.save(held)
       const [execution1] = [{ Code: 'ConditionalCheckFailed', Item: { id: { S: 'a' }, version: { N: '7' } } }]
@@ -96,7 +96,7 @@ withServer('dynamodb', ({ url }) => {
       expect(operations).toEqual(['TransactWriteItems'])
     })
 
-    test('that the service takes for invalid is refused at once, and is no conflict', async () => {
+    test('that the service takes for invalid is refused at once, and is no conflict (B69)', async () => {
       const held = execution('a')
       for (const fault of [
         cancelled('ValidationError'),
@@ -110,7 +110,7 @@ withServer('dynamodb', ({ url }) => {
       expect(held.version).toBe(0)
     })
 
-    test('whose numbers are throttled is tried again, and takes the numbers once', async () => {
+    test('whose numbers are throttled is tried again, and takes the numbers once (B68)', async () => {
       way.fail('UpdateItem', refusal('ProvisionedThroughputExceededException'), 2)
       expect(await store.commit(execution('a'), { emits: emitsOf('x', 2) })).toEqual([1, 2])
     })
@@ -121,7 +121,7 @@ withServer('dynamodb', ({ url }) => {
       await store.commit(execution('a'), everything('a'))
     })
 
-    test('is consistent, everywhere', async () => {
+    test('is consistent, everywhere (B72)', async () => {
       const start = way.requests.length
       await store.load('a')
       await store.isProcessed('a', 'a-event')
@@ -154,7 +154,7 @@ withServer('dynamodb', ({ url }) => {
       expect(await store.pendingOutbox()).toHaveLength(2)
     })
 
-    test('what is throttled all the time is unavailable', async () => {
+    test('what is throttled all the time is unavailable (B69)', async () => {
       way.fail('GetItem', refusal('ThrottlingException'), ALWAYS)
       await expect(store.load('a')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
     })
@@ -213,7 +213,7 @@ withServer('dynamodb', ({ url }) => {
       await expect(store.load('a')).rejects.toThrow(SchemaMissing)
     })
 
-    test('shows no credentials and no payload, and neither does the store', async () => {
+    test('shows no credentials and no payload, and neither does the store (B102)', async () => {
       const secret = 'a-secret-of-the-context'
       const held = execution('a', { context: { secret } })
       const own = await DynamoStore.connect(configFor(way.url, { maxAttempts: 1 }), { prefix })

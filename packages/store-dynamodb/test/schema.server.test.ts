@@ -64,7 +64,7 @@ withServer('dynamodb', ({ url }) => {
     expect(() => printSchema('no good')).toThrow(InvalidPrefix)
   })
 
-  test('ten processes that open a database without tables at once all work', async () => {
+  test('ten processes that open a database without tables at once all work (B42)', async () => {
     const program = join(import.meta.dirname, 'programs/open.ts')
     const codes = await Promise.all(
       Array.from({ length: 10 }, async (_, n) => {
@@ -87,7 +87,7 @@ withServer('dynamodb', ({ url }) => {
       expect(operations.at(-1)).toBe('GetItem')
     })
 
-    test('is waited for where it does not show yet, and where somebody else was faster', async () => {
+    test('is waited for where it does not show yet, and where somebody else was faster (B42)', async () => {
       await storeOn(client, { prefix }).load('a')
       way.fail('DescribeTable', refusal('ResourceNotFoundException'), 12)
       const operations = await way.during(() => storeOn(client, { prefix }).load('a'))
@@ -104,7 +104,7 @@ withServer('dynamodb', ({ url }) => {
   })
 
   describe('with createSchema: false', () => {
-    test('nothing is made, and what is missing is named', async () => {
+    test('nothing is made, and what is missing is named (B43)', async () => {
       const connecting = DynamoStore.connect(configFor(way.url), { prefix, createSchema: false })
       const error = await connecting.catch((reason: unknown) => reason)
       expect(error).toBeInstanceOf(SchemaMissing)
@@ -113,7 +113,7 @@ withServer('dynamodb', ({ url }) => {
       await expect(storeOn(client, { prefix, createSchema: false }).save(execution('a'))).rejects.toThrow(SchemaMissing)
     })
 
-    test('a store works on tables that are there, and asks for no more than they', async () => {
+    test('a store works on tables that are there, and asks for no more than they (B43)', async () => {
       await storeOn(client, { prefix }).load('a')
       const store = storeOn(client, { prefix, createSchema: false })
       const operations = await way.during(() => store.save(execution('a')))
@@ -143,7 +143,7 @@ withServer('dynamodb', ({ url }) => {
     expect((await store.dueTimers(9)).map(({ executionId }) => executionId)).toEqual(['a', 'b'])
   })
 
-  test('a failed opening is tried again by the next call', async () => {
+  test('a failed opening is tried again by the next call (B44)', async () => {
     const store = storeOn(client, { prefix })
     way.fail('DescribeTable', refusal('AccessDeniedException'), 8)
     await expect(store.load('a')).rejects.toMatchObject({

@@ -109,7 +109,7 @@ withServer('dynamodb', ({ url }) => {
       expect(await store.pendingOutbox()).toHaveLength(5 * 30)
     })
 
-    test('that is gone for a while is reported, and worked with again when it is back', async () => {
+    test('that is gone for a while is reported, and worked with again when it is back (B93)', async () => {
       const store = storeOn(clientFor(server.url))
       const held = execution('a')
       await store.save(held)

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { clientOf, everything, execution, freshFile, open, pathOf, rows } from './helpers.js'
 
 describe('on a file', () => {
-  test('there is a write-ahead log, and every connection waits for the disk', async () => {
+  test('there is a write-ahead log, and every connection waits for the disk (B61)', async () => {
     const url = freshFile()
     await open({ url })
     const client = clientOf({ url, concurrency: 3 })
@@ -19,7 +19,7 @@ describe('on a file', () => {
     for (const transaction of transactions) transaction.close()
   })
 
-  test('who waits for a lock lets the rest of the process go on', async () => {
+  test('who waits for a lock lets the rest of the process go on (B60)', async () => {
     const url = freshFile()
     const store = await open({ url, timeout: 4000 })
     const lock = await clientOf({ url }).transaction('write')
@@ -37,7 +37,7 @@ describe('on a file', () => {
     expect(await committed).toEqual([1])
   })
 
-  test('who waits for too long is told so, has written nothing, and goes on afterwards', async () => {
+  test('who waits for too long is told so, has written nothing, and goes on afterwards (B60)', async () => {
     const url = freshFile()
     const [one, two] = [await open({ url }, { lockTimeout: 100 }), await open({ url }, { lockTimeout: 100 })]
     const client = clientOf({ url })
@@ -91,7 +91,7 @@ describe('on a file', () => {
     expect(await store.dueTimers(1.7976931348623157e308)).toEqual([])
   })
 
-  test('numbers are stored as what their columns say', async () => {
+  test('numbers are stored as what their columns say (B20)', async () => {
     const url = freshFile()
     const store = await open({ url })
     const held = ['a', 'b', 'c'].map((id) => execution(id, { status: 'DONE', finishedAt: 1749667779 }))
@@ -114,7 +114,7 @@ describe('on a file', () => {
     ])
   })
 
-  test('U+0000 is kept in every value that may hold it', async () => {
+  test('U+0000 is kept in every value that may hold it (B08)', async () => {
     const store = await open({ url: freshFile() })
     const text = 'a\0b'
     const held = execution('a', { context: { text }, outcome: text, activePath: text, error: text })
@@ -149,7 +149,7 @@ test.each(['bigint', 'string'] as const)('a client that gives integers as %s cha
 })
 
 describe('in memory', () => {
-  test('everything is there after a transaction, also one that failed', async () => {
+  test('everything is there after a transaction, also one that failed (B63)', async () => {
     const store = await open({ url: ':memory:' })
     expect(store.capabilities).toMatchObject({ durable: false, shared: false })
     await store.commit(execution('a'))
@@ -176,7 +176,7 @@ describe('in memory', () => {
     expect(await store.load('a')).toBeUndefined()
   })
 
-  test('clients of a shared cache see one database, as is promised', async () => {
+  test('clients of a shared cache see one database, as is promised (B63)', async () => {
     const url = 'file::memory:?cache=shared'
     const [one, two] = [await open({ url }), await open({ url })]
     expect(one.capabilities).toMatchObject({ durable: false, shared: true })
@@ -185,7 +185,7 @@ describe('in memory', () => {
     expect(await one.idsWithPrefix('')).toEqual(['a', 'b'])
   })
 
-  test("on a caller's client it is known from the first call on", async () => {
+  test("on a caller's client it is known from the first call on (B63)", async () => {
     const client = clientOf({ url: ':memory:' })
     const store = new LibsqlStore(client)
     await store.transaction(async (inner, tx) => {
@@ -198,7 +198,7 @@ describe('in memory', () => {
   })
 })
 
-test('a file that cannot be opened or written is told, and that trying again does not help', async () => {
+test('a file that cannot be opened or written is told, and that trying again does not help (B64)', async () => {
   const refused = { code: 'STORE_UNAVAILABLE', retryable: false }
   const url = freshFile()
   for (const none of [`${url}/missing/harel.db`, `file:${dirname(pathOf(url))}`]) {
@@ -222,7 +222,7 @@ test('a file that cannot be opened or written is told, and that trying again doe
 })
 
 describe("a caller's client", () => {
-  test('is left open when the store is closed', async () => {
+  test('is left open when the store is closed (B92)', async () => {
     const client = clientOf({ url: freshFile() })
     const store = new LibsqlStore(client)
     await store.commit(execution('a'))
@@ -232,7 +232,7 @@ describe("a caller's client", () => {
     expect(await rows(client)).toEqual([1, 0, 0, 0, 0, 0])
   })
 
-  test('needs no set-up: calls made at once wait for the tables, and after a failure the next call makes them', async () => {
+  test('needs no set-up: calls made at once wait for the tables, and after a failure the next call makes them (B44)', async () => {
     const client = clientOf({ url: freshFile() })
     const failing = new LibsqlStore(client, { lockTimeout: 50 })
     const lock = await client.transaction('write')
@@ -281,7 +281,7 @@ test('the client of a store that was opened is closed with it', async () => {
   expect(await rows(clientOf({ url }))).toEqual([2, 0, 0, 0, 0, 0])
 })
 
-test('what is no configuration is refused, and not shown', async () => {
+test('what is no configuration is refused, and not shown (B102)', async () => {
   const secret = 'TOKEN-42'
   const configs: unknown[] = [
     undefined,

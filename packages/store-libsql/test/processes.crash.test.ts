@@ -8,7 +8,7 @@ import { expectAcknowledged, expectWhole } from './written.js'
 
 const WRITERS = 4
 
-test('two processes write three hundred batches each to one file while a third reads, and none of them fails', async () => {
+test('two processes write three hundred batches each to one file while a third reads, and none of them fails (B60, B61)', async () => {
   const url = freshFile()
   await open({ url })
   const reader = await clientOf({ url }).transaction('read')
@@ -32,7 +32,7 @@ test.each([
   expect([...versions.values()]).toEqual(Array(3 * WRITERS).fill(rounds))
 })
 
-test('ten processes may open an empty file at once', async () => {
+test('ten processes may open an empty file at once (B42)', async () => {
   const url = freshFile()
   await Promise.all(Array.from({ length: 10 }, (_, n) => run('open.ts', url, `e${n}`)))
   const client = clientOf({ url })
@@ -40,7 +40,7 @@ test('ten processes may open an empty file at once', async () => {
   expect((await client.execute('PRAGMA integrity_check')).rows).toMatchObject([{ integrity_check: 'ok' }])
 })
 
-test('a process that is killed has lost no acknowledged commit, left none half done, and the file whole', async () => {
+test('a process that is killed has lost no acknowledged commit, left none half done, and the file whole (B64)', async () => {
   const url = freshFile()
   const client = clientOf({ url })
   const acknowledged = `${pathOf(url)}.acknowledged`

@@ -14,7 +14,7 @@ withServer('libsql', ({ url: syncUrl }) => {
       return { url, prefix, store, other: await open({ url: syncUrl }, { prefix }) }
     }
 
-    test('loads what the primary has just been told by somebody else', async () => {
+    test('loads what the primary has just been told by somebody else (B72)', async () => {
       const { store, other } = await setUp()
       const held = execution('a')
       for (let version = 1; version <= 5; version++) {

@@ -143,7 +143,7 @@ withServer('libsql', (server) => {
       expect(await stores[0]?.pendingOutbox()).toHaveLength(9 * 6)
     })
 
-    test('ten that open it at once without tables all succeed', async () => {
+    test('ten that open it at once without tables all succeed (B42)', async () => {
       const prefix = newPrefix()
       const stores = await Promise.all(Array.from({ length: 10 }, () => open({ url }, { prefix })))
       await Promise.all(stores.map((store, n) => store.save(execution(`e${n}`))))
@@ -200,7 +200,7 @@ withServer('libsql', (server) => {
       expect(held.version).toBe(1)
     })
 
-    test('a server that cannot be reached is StoreUnavailable, and no token or address is shown', async () => {
+    test('a server that cannot be reached is StoreUnavailable, and no token or address is shown (B102)', async () => {
       const secret = 'TOKEN-42'
       const config = { url: over('http://unreachable.invalid:1'), authToken: secret }
       const errors = [await LibsqlStore.connect(config).catch((thrown: unknown) => thrown)]

@@ -48,7 +48,7 @@ withServer('mongo', (server) => {
   const database = useDatabase(server)
 
   test.each(Object.entries(clients))(
-    'a client with %s writes and reads the same as any other',
+    'a client with %s writes and reads the same as any other (B23, B28, B72)',
     async (_name, options) => {
       const wanted = await workOn(storeOn(database.db(), { prefix: newPrefix() }))
       const prefix = newPrefix()
@@ -64,7 +64,7 @@ withServer('mongo', (server) => {
     },
   )
 
-  test('options of a database change nothing either', async () => {
+  test('options of a database change nothing either (B28)', async () => {
     const prefix = newPrefix()
     const db: Db = connect(database.url).db(undefined, {
       raw: true,
@@ -75,7 +75,7 @@ withServer('mongo', (server) => {
     expect(await workOn(storeOn(db, { prefix }))).toEqual(wanted)
   })
 
-  test('close ends the client of the store, and leaves that of a caller', async () => {
+  test('close ends the client of the store, and leaves that of a caller (B92)', async () => {
     const client = connect(database.url)
     const store = new MongoStore(client.db(), { prefix: newPrefix() })
     await store.save(execution('a'))
@@ -141,7 +141,7 @@ withServer('mongo', (server) => {
       expect(shown(error)).not.toMatch(/S3cr3t/)
     })
 
-    test('in a store that is printed, nor in an error of the server', async () => {
+    test('in a store that is printed, nor in an error of the server (B102)', async () => {
       const url = new URL(database.url)
       const prefix = newPrefix()
       const store = await open(url.href, { prefix, client: { appName: 'CANARY-42' } })

@@ -24,7 +24,7 @@ withServer('mongo', (server) => {
     return { prefix, store, sent, documents: () => documentsOf(database.db(), prefix) }
   }
 
-  describe('a commit is one update, after an allocation for its events and one for its spawns', () => {
+  describe('a commit is one update, after an allocation for its events and one for its spawns (B66)', () => {
     const shapes: [name: string, changes: CommitChanges, allocations: number][] = [
       ['of the state alone', {}, 0],
       ['with a mark, timers and a step', { ...everything('a'), emits: [], spawns: [] }, 0],
@@ -120,7 +120,7 @@ withServer('mongo', (server) => {
     expect(Object.hasOwn({}, 'polluted')).toBe(false)
   })
 
-  test('texts that look like paths or operators are only texts', async () => {
+  test('texts that look like paths or operators are only texts (B14, B100)', async () => {
     const { store } = await setUp()
     const names = ['$data', '$$ROOT', '$literal', 'a.b', '{"$gt":""}', '__proto__']
     for (const name of names) {
@@ -157,7 +157,7 @@ withServer('mongo', (server) => {
   })
 
   describe('the window of processed events', () => {
-    test('keeps the newest ids, as many as dedupe says', async () => {
+    test('keeps the newest ids, as many as dedupe says (B77)', async () => {
       const { store } = await setUp({ dedupe: 3 })
       const held = execution('a')
       for (let n = 0; n < 5; n++) await store.commit(held, { processedEventId: `ev-${n}` })
@@ -166,7 +166,7 @@ withServer('mongo', (server) => {
       expect(store.capabilities.dedupe).toBe(3)
     })
 
-    test('is no larger after a million events than after as many as it holds', async () => {
+    test('is no larger after a million events than after as many as it holds (B96)', async () => {
       const { prefix, store } = await setUp()
       expect(store.capabilities.dedupe).toBe(10_000)
       const held = execution('a')
@@ -220,7 +220,7 @@ withServer('mongo', (server) => {
       expect(held.version).toBe(1)
     })
 
-    test('for a document that is full is refused by the server, which writes nothing', async () => {
+    test('for a document that is full is refused by the server, which writes nothing (B26)', async () => {
       const { store, documents } = await setUp()
       const held = execution('a')
       const emits = [{ targetId: null, event: newEvent({ kind: 'k', data: text(9 * MEBIBYTE) }) }]

@@ -12,7 +12,7 @@ withServer('mongo', (server) => {
     return (await executions.listIndexes().toArray()).map(({ name }) => name).sort()
   }
 
-  test('ten stores that are opened at once on nothing all work, and make the indexes once', async () => {
+  test('ten stores that are opened at once on nothing all work, and make the indexes once (B42)', async () => {
     const prefix = newPrefix()
     const stores = Array.from({ length: 10 }, () => storeOn(connect(database.url).db(), { prefix }))
     await Promise.all(stores.map((store, n) => store.commit(execution(`e${n}`), everything(`e${n}`))))
@@ -24,7 +24,7 @@ withServer('mongo', (server) => {
     ])
   })
 
-  test('a store on indexes that are there asks for no other, so that the right to make them is not needed', async () => {
+  test('a store on indexes that are there asks for no other, so that the right to make them is not needed (B43)', async () => {
     const prefix = newPrefix()
     await storeOn(database.db(), { prefix }).load('a')
     const client = connect(database.url, { monitorCommands: true })
@@ -34,7 +34,7 @@ withServer('mongo', (server) => {
     expect(sent).toEqual(['listIndexes', 'find'])
   })
 
-  test('createIndexes: false neither makes nor looks for any, and everything works', async () => {
+  test('createIndexes: false neither makes nor looks for any, and everything works (B43)', async () => {
     const prefix = newPrefix()
     const store = new MongoStore(database.db(), { prefix, createIndexes: false })
     const held = execution('a')

@@ -55,7 +55,7 @@ withServer('mongo', (server) => {
     })
   })
 
-  test('a commit that loses its server for good has an unknown outcome, and none that was never sent', async () => {
+  test('a commit that loses its server for good has an unknown outcome, and none that was never sent (B93)', async () => {
     const { prefix, proxy, store, direct } = await setUp({ serverSelectionTimeoutMS: 300 })
     const held = execution('a')
     const lost = proxy.cutNext('after the request', `${prefix}_executions`).then(() => proxy.refuse())
@@ -128,7 +128,7 @@ withServer('mongo', (server) => {
     expect(await store.pendingOutbox()).toEqual([])
   })
 
-  test('nobody is there: a typed error, which may pass', async () => {
+  test('nobody is there: a typed error, which may pass (B93)', async () => {
     const client = { serverSelectionTimeoutMS: 200 }
     const opening = MongoStore.connect('mongodb://127.0.0.1:1/x', { client })
     await expect(opening).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })

@@ -45,7 +45,7 @@ withServer('mongo', (server) => {
   })
 
   // The substitute keeps no users, so that what the role lacks is found by comparison with what is asked of the server.
-  test('the role of the README allows every command that a store sends, and nothing else', async () => {
+  test('the role of the README allows every command that a store sends, and nothing else (B43)', async () => {
     type Role = { privileges: { resource: { collection: string }; actions: string[] }[] }
     const roles: Role[] = []
     runInNewContext(blocks('js').join(), {

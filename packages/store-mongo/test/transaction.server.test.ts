@@ -93,7 +93,7 @@ withServer('mongo', (server) => {
     expect(await store.load('late')).toBeUndefined()
   })
 
-  test('an execution that another one writes meanwhile undoes the whole, with an error that may pass', async () => {
+  test('an execution that another one writes meanwhile undoes the whole, with an error that may pass (B67)', async () => {
     const { store, ids, orders } = await setUp()
     const held = execution('a')
     await store.save(held)
@@ -111,7 +111,7 @@ withServer('mongo', (server) => {
     expect([held.version, other.version, await ids()]).toEqual([1, 2, ['first']])
   })
 
-  test('a server without transactions is told from an error that may pass, by its code', async () => {
+  test('a server without transactions is told from an error that may pass, by its code (B66, B67)', async () => {
     const { store, orders } = await setUp()
     // What a server answers that is no member of a replica set; the substitute is one.
     const answer = new MongoServerError({

@@ -60,7 +60,7 @@ withServer('postgres', (server) => {
   const database = useDatabase(server)
 
   test.each(Object.entries(clients))(
-    'a client with %s writes and reads the same as any other',
+    'a client with %s writes and reads the same as any other (B17, B48, B49)',
     async (_name, options) => {
       const schema = newSchema()
       const plain = await open(database.url, { schema: `${schema}plain` })
@@ -75,7 +75,7 @@ withServer('postgres', (server) => {
     },
   )
 
-  test('close ends the pool of the store, and leaves that of a caller as it was', async () => {
+  test('close ends the pool of the store, and leaves that of a caller as it was (B92, B93)', async () => {
     const schema = newSchema()
     const sql = connect(database.url)
     const before = { ...sql.options }
@@ -115,7 +115,7 @@ withServer('postgres', (server) => {
     await expect(store.load('a')).rejects.toBeInstanceOf(StoreClosed)
   })
 
-  test('a store shows nothing of its client when it is printed', async () => {
+  test('a store shows nothing of its client when it is printed (B102)', async () => {
     const url = new URL(database.url)
     url.password = 'S3cr3t!pw'
     const store = await open(url.href, { schema: newSchema() })
@@ -157,7 +157,7 @@ withServer('postgres', (server) => {
       expectSecret(error)
     })
 
-    test('that the server has refused', async () => {
+    test('that the server has refused (B102)', async () => {
       const message = (kind: string, body: Buffer) => {
         const head = Buffer.alloc(5)
         head.write(kind)

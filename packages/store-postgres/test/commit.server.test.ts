@@ -26,7 +26,7 @@ withServer('postgres', (server) => {
     test.each([
       { prepare: true, trips: 1 },
       { prepare: false, trips: 2 },
-    ])('is $trips round trip(s) with prepare: $prepare, also the first and one that is refused', async (row) => {
+    ])('is $trips round trip(s) with prepare: $prepare, also the first and one that is refused (B51)', async (row) => {
       const between = await Intermediary.start(database.url)
       const store = await open(between.url, { schema: newSchema(), client: { prepare: row.prepare, max: 1 } })
       // A statement is described and prepared when a connection meets it first.

@@ -23,7 +23,7 @@ withServer('postgres', (server) => {
       return () => readOnly('off')
     })
 
-    test('refuses commits with nothing written, is read from, and is left when another one takes them', async () => {
+    test('refuses commits with nothing written, is read from, and is left when another one takes them (B47)', async () => {
       const store = await open(database.url, { schema })
       const held = execution('a', { version: 1 })
       await expect(store.commit(held)).rejects.toThrow(StoreUnavailable)
@@ -35,7 +35,7 @@ withServer('postgres', (server) => {
       expect(await store.load('a')).toMatchObject({ version: 2 })
     })
 
-    test('is left by a transaction too', async () => {
+    test('is left by a transaction too (B47)', async () => {
       const store = await open(database.url, { schema, client: { max: 1 } })
       const held = execution('a', { version: 1 })
       await expect(store.transaction((inner) => inner.commit(held))).rejects.toThrow(StoreUnavailable)

@@ -57,7 +57,7 @@ async function expectNoMoreThan(done: number, store: PostgresStore, shared: read
 withServer('postgres', (server) => {
   const database = useDatabase(server)
 
-  test('two stores with overlapping batches never deadlock, and every commit is applied once or refused', async () => {
+  test('two stores with overlapping batches never deadlock, and every commit is applied once or refused (B76)', async () => {
     const schema = newSchema()
     const stores = await Promise.all([1, 2].map(() => open(database.url, { schema, traceMax: 0 })))
     const sql = connect(database.url)
@@ -163,7 +163,7 @@ withServer('postgres', (server) => {
     expect(versions(held)).toEqual([1, 1, 1, 0, 1, 1, 1, 1, 1, 1])
   })
 
-  test('a commit whose execution is held for longer than lockTimeout fails as unavailable, and can be done again', async () => {
+  test('a commit whose execution is held for longer than lockTimeout fails as unavailable, and can be done again (B49)', async () => {
     const schema = newSchema()
     const store = await open(database.url, { schema, lockTimeout: 200 })
     const held = execution('a')
@@ -273,7 +273,7 @@ withServer('postgres', (server) => {
   })
 
   describe.each(['repeatable read', 'serializable'] as const)('where transactions are %s by default', (isolation) => {
-    test('conflicts are conflicts, and nothing is lost or doubled', async () => {
+    test('conflicts are conflicts, and nothing is lost or doubled (B76)', async () => {
       const schema = newSchema()
       const client = { connection: { default_transaction_isolation: isolation } }
       const stores = await Promise.all([1, 2].map(() => open(database.url, { schema, traceMax: 0, client })))

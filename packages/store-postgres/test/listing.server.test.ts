@@ -49,7 +49,7 @@ async function rowsRead(tx: TransactionSql, schema: string): Promise<{ scanned: 
 }
 
 withServer('postgres', (server) => {
-  describe.each(Object.entries(COLLATIONS))('in a database with the collation %s', (_name, create) => {
+  describe.each(Object.entries(COLLATIONS))('in a database with the collation %s (B37)', (_name, create) => {
     const database = useDatabase(server, create)
     let schema: string
     beforeEach(async ({ skip }) => {
@@ -168,7 +168,7 @@ withServer('postgres', (server) => {
       array: '[1]',
     }
 
-    test('are listed like any other, however their payload is spelt, and those without a status are reported', async () => {
+    test('are listed like any other, however their payload is spelt, and those without a status are reported (B15)', async () => {
       const schema = newSchema()
       const warnings: string[] = []
       const store = await open(database.url, { schema, onWarning: (text) => warnings.push(text) })

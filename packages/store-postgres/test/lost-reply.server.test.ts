@@ -93,7 +93,7 @@ withServer('postgres', (server) => {
     expect(versions(held)).toEqual([2, 1])
   })
 
-  test('other calls whose reply is lost fail once, and the next one works', async () => {
+  test('other calls whose reply is lost fail once, and the next one works (B51, B94)', async () => {
     const { schema, between } = await setUp()
     const store = await open(between.url, { schema, client: { max: 1 } })
     await store.commit(execution('a'), everything('a'))

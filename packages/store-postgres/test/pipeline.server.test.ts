@@ -17,7 +17,7 @@ withServer('postgres', (server) => {
 
   describe.each(Object.entries(pools))('a store on %s', (_name, openStore) => {
     test.each([{ max: 1, max_pipeline: 1 }, { max: 2, max_pipeline: 3 }, { max: 1 }])(
-      'loses nothing when transactions begin among more statements than its connections take: %o',
+      'loses nothing when transactions begin among more statements than its connections take: %o (B49, B52, B53)',
       async (client) => {
         const schema = newSchema()
         const store = await openStore(schema, client)
@@ -42,7 +42,7 @@ withServer('postgres', (server) => {
     )
   })
 
-  test('a client whose driver cannot keep transactions apart is refused, unless the pool is our own', async () => {
+  test('a client whose driver cannot keep transactions apart is refused, unless the pool is our own (B53)', async () => {
     const client = { max_pipeline: 0, max: 2 }
     expect(() => new PostgresStore(connect(database.url, client))).toThrow(InvalidArgument)
     const store = await open(database.url, { schema: newSchema(), client })

@@ -38,7 +38,7 @@ withServer('postgres', (server) => {
     expect(run('snippet.ts')).toEqual({ status: 0, output: 'PLACED for billing\n' })
   })
 
-  test('the grants of the README are enough for a role that does not create, and no more than that', async () => {
+  test('the grants of the README are enough for a role that does not create, and no more than that (B43)', async () => {
     const schema = newSchema()
     const sql = connect(database.url)
     const role = `harel_test_${process.pid}`

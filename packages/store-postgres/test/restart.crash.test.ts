@@ -78,7 +78,7 @@ withServer('postgres', ({ version }) => {
     { end: 'restart', pool: 'a pool of its own', openStore: ownPool },
     { end: 'kill', pool: "a pool of the caller's", openStore: callersPool },
   ])(
-    'through a $end of the server no acknowledged commit is lost, and none is doubled, with $pool',
+    'through a $end of the server no acknowledged commit is lost, and none is doubled, with $pool (B93)',
     async ({ end, openStore }) => {
       const schema = newSchema()
       const store = await openStore(schema)
@@ -114,7 +114,7 @@ withServer('postgres', ({ version }) => {
     120_000,
   )
 
-  test('a store goes on after a restart between two calls', async () => {
+  test('a store goes on after a restart between two calls (B94)', async () => {
     const store = await open(server.url, { schema: newSchema() })
     const held = execution('a')
     await store.commit(held)
@@ -125,7 +125,7 @@ withServer('postgres', ({ version }) => {
     await expect(store.commit(execution('a'))).rejects.toBeInstanceOf(StoreConflict)
   }, 60_000)
 
-  test('a store can be opened when the server is there again', async () => {
+  test('a store can be opened when the server is there again (B93)', async () => {
     await server.kill()
     await expect(PostgresStore.connect(server.url, { schema: newSchema() })).rejects.toBeInstanceOf(StoreUnavailable)
     const sql = connect(server.url)
@@ -136,7 +136,7 @@ withServer('postgres', ({ version }) => {
   }, 60_000)
 
   test.each(['with a statement under way', 'between two statements'])(
-    'a transaction whose connection is cut %s rejects, and the store goes on',
+    'a transaction whose connection is cut %s rejects, and the store goes on (B51, B94)',
     async (when) => {
       const schema = newSchema()
       const store = await open(server.url, { schema, client: { max: 1 } })

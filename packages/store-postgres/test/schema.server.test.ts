@@ -26,7 +26,7 @@ withServer('postgres', (server) => {
   const database = useDatabase(server)
 
   test.each(['My-Schema', 'a"b', "it's", 'select', 'ünï 😀', 'pg.toast', 's'.repeat(63), '$1', '%I'])(
-    'the schema %s is made when it is missing, and holds everything',
+    'the schema %s is made when it is missing, and holds everything (B40)',
     async (schema) => {
       const store = await open(database.url, { schema })
       const held = execution('a')
@@ -56,7 +56,7 @@ withServer('postgres', (server) => {
     ['traceMax', 2 ** 31],
     ['lockTimeout', 1.5],
     ['lockTimeout', Number.POSITIVE_INFINITY],
-  ])('the option %s is refused as %j before the server is asked', async (option, value) => {
+  ])('the option %s is refused as %j before the server is asked (B39, B40)', async (option, value) => {
     const nowhere = 'postgres://nobody:S3cr3t@127.0.0.1:1/none'
     const code = option === 'prefix' ? 'INVALID_PREFIX' : 'INVALID_ARGUMENT'
     await expect(PostgresStore.connect(nowhere, { [option]: value })).rejects.toMatchObject({ code })
@@ -88,7 +88,7 @@ withServer('postgres', (server) => {
   })
 
   describe('with createSchema: false', () => {
-    test('an empty database is refused, everything is named, and nothing is made', async () => {
+    test('an empty database is refused, everything is named, and nothing is made (B43)', async () => {
       const schema = newSchema()
       const refused = PostgresStore.connect(database.url, { schema, createSchema: false })
       const error = await refused.catch((error) => error)
@@ -117,7 +117,7 @@ withServer('postgres', (server) => {
       await open(database.url, { schema, createSchema: false })
     })
 
-    test('the printed schema is all that is needed', async () => {
+    test('the printed schema is all that is needed (B43)', async () => {
       const schema = newSchema()
       const sql = connect(database.url)
       await sql.unsafe(`CREATE SCHEMA "${schema}"; ${printSchema('harel', schema)}`)
@@ -128,7 +128,7 @@ withServer('postgres', (server) => {
     })
   })
 
-  test('ten that open an empty database at once all succeed, with whatever isolation', async () => {
+  test('ten that open an empty database at once all succeed, with whatever isolation (B42)', async () => {
     for (const isolation of ['read committed', 'repeatable read', 'serializable'] as const) {
       const schema = newSchema()
       const client = { max: 2, connection: { default_transaction_isolation: isolation } }
@@ -149,7 +149,7 @@ withServer('postgres', (server) => {
     })
   })
 
-  test('opening a live database runs no statement that changes anything', async () => {
+  test('opening a live database runs no statement that changes anything (B41, B43)', async () => {
     const schema = newSchema()
     await open(database.url, { schema })
     const texts: string[] = []
@@ -196,7 +196,7 @@ withServer('postgres', (server) => {
     await store.commit(execution('b'), everything('b'))
   })
 
-  test('after an attempt that failed the first call tries again', async () => {
+  test('after an attempt that failed the first call tries again (B44)', async () => {
     const schema = newSchema()
     const sql = connect(database.url)
     const store = new PostgresStore(sql, { schema, createSchema: false })

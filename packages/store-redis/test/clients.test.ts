@@ -15,7 +15,7 @@ const listenersOf = (client: Redis) =>
 withServer('redis', ({ url }) => {
   describe("a caller's client", () => {
     test.each([{}, { autoResendUnfulfilledCommands: false }])(
-      'is left as it was (%o)',
+      'is left as it was (%o) (B92, B93)',
       async (options: ClientOptions) => {
         const client = clientFor(url, options)
         await client.ping()
@@ -29,7 +29,7 @@ withServer('redis', ({ url }) => {
       },
     )
 
-    test('carries twenty commits of one version at once, of which one wins', async () => {
+    test('carries twenty commits of one version at once, of which one wins (B56)', async () => {
       const store = storeOn(clientFor(url))
       const outcomes = await Promise.allSettled(
         Array.from({ length: 20 }, () => store.commit(execution('a'), parts('a'))),
@@ -48,13 +48,13 @@ withServer('redis', ({ url }) => {
       expect((await store.load('a'))?.version).toBe(1)
     })
 
-    test('that is never used is not connected by closing the store', async () => {
+    test('that is never used is not connected by closing the store (B92)', async () => {
       const client = clientFor(url, { lazyConnect: true })
       await storeOn(client).close()
       expect(client.status).toBe('wait')
     })
 
-    test('with a prefix puts it before every key', async () => {
+    test('with a prefix puts it before every key (B36)', async () => {
       const keyPrefix = `${freshPrefix()}:`
       const client = clientFor(url, { keyPrefix })
       const store = storeOn(client, { prefix: 'p' })
@@ -70,7 +70,7 @@ withServer('redis', ({ url }) => {
   })
 
   describe('nothing that is printed', () => {
-    test('shows a payload: neither an error, nor its cause, nor the store', async () => {
+    test('shows a payload: neither an error, nor its cause, nor the store (B102)', async () => {
       const client = clientFor(url)
       const prefix = freshPrefix()
       const store = storeOn(client, { prefix })
@@ -104,7 +104,7 @@ withServer('redis', ({ url }) => {
       return cluster
     }
 
-    test('without hashTag is refused by the first call, and by every other', async () => {
+    test('without hashTag is refused by the first call, and by every other (B45)', async () => {
       const store = storeOn(clusterFor())
       for (const call of [() => store.load('a'), () => store.save(execution('a')), () => store.reindex()]) {
         const error = await call().then(
@@ -116,7 +116,7 @@ withServer('redis', ({ url }) => {
       }
     })
 
-    test('that reads from replicas is refused', async () => {
+    test('that reads from replicas is refused (B72)', async () => {
       const store = storeOn(clusterFor({ scaleReads: 'slave' }), { hashTag: true })
       await expect(store.load('a')).rejects.toThrow(/scaleReads/)
     })

@@ -94,7 +94,7 @@ withServer('redis', ({ url }) => {
         { kind: 'the counter of the trace, a text,', key: (p) => `${p}:trace:seq:a`, wrong: 'text' },
       ]
 
-    test.each(kinds)('($kind) makes a commit fail before anything is written', async ({ first, key, wrong }) => {
+    test.each(kinds)('($kind) makes a commit fail before anything is written (B46)', async ({ first, key, wrong }) => {
       const held = execution('a')
       if (!first) await store.commit(held)
       const { version } = held
@@ -188,7 +188,7 @@ withServer('redis', ({ url }) => {
   })
 
   describe('what users store', () => {
-    test('is never decoded by the script where the payload begins with the version', async () => {
+    test('is never decoded by the script where the payload begins with the version (B09)', async () => {
       await client.set(`${prefix}:exe:a`, '{"version":7,"commit_token":"x","id":"a", this is no JSON')
       const held = execution('a', { version: 7 })
       const { called } = await observe(client, prefix, () => store.commit(held))
@@ -196,7 +196,7 @@ withServer('redis', ({ url }) => {
       expect(called).not.toContain('get')
     })
 
-    test('keeps its empty lists, its objects and all its digits, in payloads and in queues', async () => {
+    test('keeps its empty lists, its objects and all its digits, in payloads and in queues (B09)', async () => {
       const context = {
         list: [],
         object: {},

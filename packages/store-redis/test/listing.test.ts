@@ -63,7 +63,7 @@ withServer('redis', ({ url }) => {
       expect(await listed()).toMatchObject([{ status: 'CANCELLED', version: 3, activePath: 'B' }])
     })
 
-    test('that Python has purged are not listed nor found, and reindex forgets them', async () => {
+    test('that Python has purged are not listed nor found, and reindex forgets them (B46)', async () => {
       for (const id of ['a', 'b', 'c', 'd']) await store.save(execution(id))
       expect(await ids()).toEqual(['a', 'b', 'c', 'd'])
       await client.del(`${prefix}:exe:b`, `${prefix}:exe:d`)
@@ -97,7 +97,7 @@ withServer('redis', ({ url }) => {
       expect(await store.idsWithPrefix('')).toEqual(many.toSorted())
     })
 
-    test('looks behind the prefix of the client, whatever characters that has', async () => {
+    test('looks behind the prefix of the client, whatever characters that has (B35, B36)', async () => {
       const keyPrefix = 'a*?[b]\\:'
       const other = clientFor(url, { keyPrefix })
       await client.mset(`${keyPrefix}${prefix}:exe:a`, payload('a', 1), `axb\\:${prefix}:exe:b`, payload('b', 1))

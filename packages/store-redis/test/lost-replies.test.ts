@@ -35,7 +35,7 @@ withServer('redis', ({ url }) => {
   }
 
   describe.each(clients)('a client $name', ({ options }) => {
-    test('whose reply to a commit is lost has committed it, once, with the right seqs', async () => {
+    test('whose reply to a commit is lost has committed it, once, with the right seqs (B58)', async () => {
       const store = await openStore(options)
       const held = execution('a')
       await store.commit(held, parts('a'))
@@ -105,7 +105,7 @@ withServer('redis', ({ url }) => {
       expect((await store.load('a'))?.version).toBe(1)
     })
 
-    test('loses none of many commits and does none twice, whatever is cut', async () => {
+    test('loses none of many commits and does none twice, whatever is cut (B58)', async () => {
       const store = await openStore(options)
       let done = 0
       let cuts = 0
@@ -134,7 +134,7 @@ withServer('redis', ({ url }) => {
       expect(events).toHaveLength(8 * 60)
     })
 
-    test('that loses its server in the middle of a commit does not know, and says so', async () => {
+    test('that loses its server in the middle of a commit does not know, and says so (B58)', async () => {
       const store = await openStore({ ...options, maxRetriesPerRequest: 2 })
       const held = execution('a')
       const lost = way.lose('reply').then(() => way.close())

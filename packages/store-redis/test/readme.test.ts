@@ -56,7 +56,7 @@ withServer('redis', () => {
     expect(await run(folder, ['snippet.ts'], env)).toEqual({ status: 0, output: 'PLACED for billing\n' })
   })
 
-  test('the rights that the README lists are all that is needed, and none is too many', async () => {
+  test('the rights that the README lists are all that is needed, and none is too many (B43)', async () => {
     await using server = await startServer('redis', { own: true })
     const admin = clientFor(server.url)
     const line = /^ACL (SETUSER[^`]*)^```$/ms.exec(readme)?.[1] ?? ''
@@ -108,7 +108,7 @@ withServer('redis', () => {
     }
   })
 
-  test('keys of others cannot be touched with these rights', async () => {
+  test('keys of others cannot be touched with these rights (B35)', async () => {
     await using server = await startServer('redis', { own: true })
     await clientFor(server.url).call('acl', ['SETUSER', 'orders', 'on', '>password', '~harel:*', '+@all'])
     const client = clientFor(server.url.replace('redis://', 'redis://orders:password@'))

@@ -25,7 +25,7 @@ const failure = (call: Promise<unknown>): Promise<unknown> =>
 
 withServer('redis', ({ url }) => {
   describe('a server', () => {
-    test('that has become a replica is StoreUnavailable, and nothing is applied; reads go on', async () => {
+    test('that has become a replica is StoreUnavailable, and nothing is applied; reads go on (B47)', async () => {
       const [master, replica] = await Promise.all([serverWith({ 'repl-diskless-sync-delay': 0 }), serverWith()])
       const client = clientFor(replica.url)
       const store = storeOn(client, { prefix: 'harel' })
@@ -58,7 +58,7 @@ withServer('redis', ({ url }) => {
       expect(held.version).toBe(2)
     })
 
-    test('whose memory is full is StoreUnavailable, with nothing half written, and can be relieved', async () => {
+    test('whose memory is full is StoreUnavailable, with nothing half written, and can be relieved (B46)', async () => {
       const server = await serverWith()
       const client = clientFor(server.url)
       const store = storeOn(client, { prefix: 'harel' })
@@ -119,7 +119,7 @@ withServer('redis', ({ url }) => {
       await restarted
     })
 
-    test('that evicts keys is reported as often as a store is opened, where its settings can be read', async () => {
+    test('that evicts keys is reported as often as a store is opened, where its settings can be read (B46)', async () => {
       const server = await serverWith({ 'maxmemory-policy': 'allkeys-lru' })
       const warnings: string[] = []
       const onWarning = (message: string) => warnings.push(message)
@@ -131,7 +131,7 @@ withServer('redis', ({ url }) => {
       expect(warnings).toHaveLength(1)
     })
 
-    test('that wants a password, or another one, is StoreUnavailable, and no message shows it', async () => {
+    test('that wants a password, or another one, is StoreUnavailable, and no message shows it (B102)', async () => {
       const server = await serverWith()
       await clientFor(server.url).config('SET', 'requirepass', 'SECRET-1')
       for (const user of ['', ':SECRET-2@', 'nobody:SECRET-2@']) {
@@ -149,7 +149,7 @@ withServer('redis', ({ url }) => {
   describe('a server that cannot be reached', () => {
     const NOBODY = 'redis://127.0.0.1:1'
 
-    test('is StoreUnavailable in the time that was given, for a store that connects', async () => {
+    test('is StoreUnavailable in the time that was given, for a store that connects (B93)', async () => {
       const begin = performance.now()
       const error = await failure(RedisStore.connect(NOBODY, { client: { maxRetriesPerRequest: 2 } }))
       expect(error).toBeInstanceOf(StoreUnavailable)
@@ -162,7 +162,7 @@ withServer('redis', ({ url }) => {
       expect(performance.now() - begin).toBeLessThan(20_000)
     })
 
-    test("is StoreUnavailable to every method of a store on a caller's client, and the version stays", async () => {
+    test("is StoreUnavailable to every method of a store on a caller's client, and the version stays (B93)", async () => {
       const client = clientFor(NOBODY, { maxRetriesPerRequest: 0, retryStrategy: () => 10 })
       const store = storeOn(client)
       const held = execution('a')
@@ -224,7 +224,7 @@ withServer('redis', ({ url }) => {
       expect(held.version).toBe(1)
     })
 
-    test('can be left: closing the store does not wait for it', async () => {
+    test('can be left: closing the store does not wait for it (B92)', async () => {
       const way = await Way.to(url)
       const store = await RedisStore.connect(way.url, { prefix: freshPrefix() })
       way.close()

@@ -89,7 +89,7 @@ withServer('redis', ({ url }) => {
       expectKept(await expectWhole(clientFor(server.url), prefix), writers)
     })
 
-    test('that is restarted in the middle is waited for, and loses its scripts without harm', async () => {
+    test('that is restarted in the middle is waited for, and loses its scripts without harm (B59, B93)', async () => {
       await using store = await RedisStore.connect(server.url, { prefix: freshPrefix() })
       const held = Array.from({ length: 5 }, (_, n) => execution(`e${n}`))
       await Promise.all(held.map((each) => store.commit(each, parts(each.id))))
@@ -103,7 +103,7 @@ withServer('redis', ({ url }) => {
       expect(await store.pendingOutbox()).toHaveLength(5 * 2 * 200)
     })
 
-    test('that is gone for a while is reported, and worked with again when it is back', async () => {
+    test('that is gone for a while is reported, and worked with again when it is back (B93)', async () => {
       const client = clientFor(server.url, { maxRetriesPerRequest: 1, retryStrategy: () => 20 })
       const store = storeOn(client)
       const held = execution('a')
@@ -123,7 +123,7 @@ withServer('redis', ({ url }) => {
       expect((await store.load('a'))?.version).toBe(2)
     })
 
-    test('that has forgotten the scripts gets them again, from many commits at once too', async () => {
+    test('that has forgotten the scripts gets them again, from many commits at once too (B59)', async () => {
       const client = clientFor(server.url)
       const store = storeOn(client)
       const held = Array.from({ length: 10 }, (_, n) => execution(`e${n}`))
@@ -141,7 +141,7 @@ withServer('redis', ({ url }) => {
       expect(await store.purge('e0', 3)).toBe(true)
     })
 
-    test('that has forgotten the scripts gets them again from a client that pipelines by itself', async () => {
+    test('that has forgotten the scripts gets them again from a client that pipelines by itself (B59)', async () => {
       const client = clientFor(server.url, { enableAutoPipelining: true })
       const store = storeOn(client)
       await client.script('FLUSH')

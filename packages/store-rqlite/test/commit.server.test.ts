@@ -136,7 +136,7 @@ withServer('rqlite', ({ url }) => {
     expect((await rows(url, prefix)).slice(0, 2)).toEqual([9, 90])
   })
 
-  test('timers come back to the last bit, alone and in numbers, and are deleted by what came back', async () => {
+  test('timers come back to the last bit, alone and in numbers, and are deleted by what came back (B18)', async () => {
     const prefix = newPrefix()
     const store = await open(url, { prefix })
     const random = list(500, () => 1.7e9 + Math.random() * 1e8)
@@ -185,7 +185,7 @@ withServer('rqlite', ({ url }) => {
     expect(done).toBe(calls.length)
   })
 
-  test('versions and seqs are exact as far as numbers go', async () => {
+  test('versions and seqs are exact as far as numbers go (B18)', async () => {
     const prefix = newPrefix()
     const store = await open(url, { prefix })
     const insert = `INSERT INTO ${prefix}_outbox (seq, target_id, event) VALUES (9007199254740000, 't', '{"id":"e","kind":"k"}')`
@@ -201,7 +201,7 @@ withServer('rqlite', ({ url }) => {
     expect((await store.pendingOutbox()).map(({ seq }) => seq)).toEqual([9007199254740001])
   })
 
-  test('texts that look like something else to a server are texts', async () => {
+  test('texts that look like something else to a server are texts (B19)', async () => {
     const prefix = newPrefix()
     const store = await open(url, { prefix })
     const texts = [

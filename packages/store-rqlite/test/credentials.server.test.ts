@@ -15,7 +15,7 @@ const withCredentials = (url: string, username: string, password: string) =>
 const shown = (value: unknown): string =>
   `${inspect(value, { depth: 9, showHidden: true })} ${JSON.stringify(value)} ${(value as Error).stack}`
 
-describe('an argument that is no good is refused before anything is sent, and shown without secrets', () => {
+describe('an argument that is no good is refused before anything is sent, and shown without secrets (B102)', () => {
   test.each<[string, unknown]>([
     ['no URL', []],
     ['a word', `harel:${PASSWORD}`],

@@ -12,7 +12,7 @@ const NOBODY = 'http://127.0.0.1:1'
 
 withServer('rqlite', ({ url }) => {
   describe('several nodes', () => {
-    test('are asked in turn until one takes the request, and it is asked from then on', async () => {
+    test('are asked in turn until one takes the request, and it is asked from then on (B78)', async () => {
       const prefix = newPrefix()
       const between = [await Intermediary.start(url), await Intermediary.start(url)] as const
       between[0].fates.push(reply(503, 'leader not found\n'))
@@ -54,7 +54,7 @@ withServer('rqlite', ({ url }) => {
       await expect(store.load('a')).rejects.toBeInstanceOf(StoreClosed)
     })
 
-    test('may send to each other: a redirection is not followed, and the next node is asked', async () => {
+    test('may send to each other: a redirection is not followed, and the next node is asked (B78)', async () => {
       const prefix = newPrefix()
       const trap = await Intermediary.start(url)
       const redirecting = await Intermediary.start(url)
@@ -69,7 +69,7 @@ withServer('rqlite', ({ url }) => {
   })
 
   describe('reads', () => {
-    test('are strong when nothing else is said, whichever method reads', async () => {
+    test('are strong when nothing else is said, whichever method reads (B72, B78)', async () => {
       const between = await Intermediary.start(url)
       const store = await open(between.url, { prefix: newPrefix() })
       await Promise.all([
@@ -89,7 +89,7 @@ withServer('rqlite', ({ url }) => {
       expect([...new Set(reads)]).toEqual(['/db/query?level=strong'])
     })
 
-    test('at a level that the node does not know are refused, for it would show what was a while ago', async () => {
+    test('at a level that the node does not know are refused, for it would show what was a while ago (B78)', async () => {
       const refused = RqliteStore.connect(url, { prefix: newPrefix(), level: 'linearizable' })
       await expect(refused).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
       await expect(refused).rejects.toThrow("level 'strong'")

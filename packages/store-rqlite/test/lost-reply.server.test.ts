@@ -32,7 +32,7 @@ withServer('rqlite', ({ url }) => {
     reply(200, ''),
     reply(200, 'OK'),
   ])('a request whose fate is %j', (fate) => {
-    test.each([true, false])('is done once, and the commit succeeds (groupCommit: %s)', async (groupCommit) => {
+    test.each([true, false])('is done once, and the commit succeeds (groupCommit: %s) (B78)', async (groupCommit) => {
       const { between, store, counts } = await setUp({ groupCommit, timeout: timeoutFor(fate) })
       const held = execution('a')
       for (let version = 1; version <= 2; version++) {
@@ -140,7 +140,7 @@ withServer('rqlite', ({ url }) => {
     expect(await store.load('a')).toBeUndefined()
   })
 
-  test('other writes are sent again only when no node has taken them, and the next one works', async () => {
+  test('other writes are sent again only when no node has taken them, and the next one works (B78)', async () => {
     const { between, store } = await setUp({ failoverTimeout: 5000 })
     const held = execution('a')
     await store.commit(held, everything('a'))
@@ -170,7 +170,7 @@ withServer('rqlite', ({ url }) => {
     expect(await store.readTrace('a')).toHaveLength(4)
   })
 
-  test('a commit that no node takes writes nothing, is StoreUnavailable, and can be repeated', async () => {
+  test('a commit that no node takes writes nothing, is StoreUnavailable, and can be repeated (B78)', async () => {
     const { between, store, counts } = await setUp()
     const held = execution('a')
     between.fates.push(reply(503, 'leader not found\n'))

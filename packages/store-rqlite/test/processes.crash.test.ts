@@ -6,7 +6,7 @@ import { newPrefix, open, rows, run, start } from './helpers.js'
 import { expectAcknowledged, expectWhole } from './written.js'
 
 withServer('rqlite', ({ url }) => {
-  test('ten processes may open an empty database at once', async () => {
+  test('ten processes may open an empty database at once (B42)', async () => {
     const prefix = newPrefix()
     await Promise.all(Array.from({ length: 10 }, (_, n) => run('open.ts', url, prefix, `e${n}`)))
     expect(await rows(url, prefix)).toEqual([10, 0, 0, 0, 0, 0])

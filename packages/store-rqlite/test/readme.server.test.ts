@@ -50,7 +50,7 @@ withServer('rqlite', () => {
     expect(run('snippet.ts')).toEqual({ status: 0, output: 'PLACED for billing\n' })
   })
 
-  test('the permissions of the README are enough for all that a store does', async () => {
+  test('the permissions of the README are enough for all that a store does (B43)', async () => {
     const store = await open(await ownServer())
     const held = execution('a')
     await store.commit(held, everything('a'))

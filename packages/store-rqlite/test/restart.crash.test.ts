@@ -127,7 +127,7 @@ withServer('rqlite', () => {
       for (const { url } of server.nodes) await expectWhole(stores[0] ?? expect.unreachable(), url)
     })
 
-    test('lose and double nothing when their leader is killed within a stream of commits', async () => {
+    test('lose and double nothing when their leader is killed within a stream of commits (B78)', async () => {
       const server = await ownServer(3)
       const urls = server.nodes.map(({ url }) => url)
       const store = await open(urls, { traceMax: 0 })

@@ -5,7 +5,7 @@ import { everything, execution, failure, newPrefix, open, request, rows } from '
 import { Intermediary } from './intermediary.js'
 
 withServer('rqlite', ({ url }) => {
-  test('tables are made by none and missed by all with createSchema: false', async () => {
+  test('tables are made by none and missed by all with createSchema: false (B43)', async () => {
     const prefix = newPrefix()
     const error = await failure(RqliteStore.connect(url, { prefix, createSchema: false }))
     expect(error).toBeInstanceOf(SchemaMissing)
@@ -36,7 +36,7 @@ withServer('rqlite', ({ url }) => {
     await store.commit(execution('b'), everything('b'))
   })
 
-  test('tables are made once by ten stores that open them at once', async () => {
+  test('tables are made once by ten stores that open them at once (B42)', async () => {
     const prefix = newPrefix()
     const stores = await Promise.all(Array.from({ length: 10 }, () => open(url, { prefix })))
     await Promise.all(stores.map((store, n) => store.commit(execution(`e${n}`), everything(`e${n}`))))

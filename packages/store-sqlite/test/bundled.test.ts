@@ -54,7 +54,7 @@ test.each([
   { bundler: 'esbuild as CommonJS', name: 'bundle.cjs', bundle: withEsbuild('cjs') },
   { bundler: 'webpack', name: 'bundle.mjs', bundle: withWebpack },
 ])(
-  'the thread starts in a program that was bundled by $bundler, whatever folder it is run from',
+  'the thread starts in a program that was bundled by $bundler, whatever folder it is run from (B95)',
   async ({ name, bundle }) => {
     const file = freshFile()
     const folder = dirname(file)

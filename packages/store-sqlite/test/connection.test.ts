@@ -106,7 +106,7 @@ describe("a caller's connection", () => {
     return seqs
   }
 
-  test('that returns bigints reads and writes the same', () => {
+  test('that returns bigints reads and writes the same (B17)', () => {
     const [plain, big] = [connect(':memory:'), connect(':memory:')]
     big.defaultSafeIntegers(true)
     const stores = [new SqliteStore(plain), new SqliteStore(big)]
@@ -118,7 +118,7 @@ describe("a caller's connection", () => {
     expect(answers?.load?.version).toBe(2)
   })
 
-  test('stays open when the store is closed', () => {
+  test('stays open when the store is closed (B92)', () => {
     const db = connect(freshFile())
     const store = new SqliteStore(db)
     store.save(execution('a'))
@@ -211,7 +211,7 @@ describe.each(twins)('$name', ({ open }) => {
     expect(await other.load('a')).toBeUndefined()
   })
 
-  test('stores numbers as what their columns say', async () => {
+  test('stores numbers as what their columns say (B20)', async () => {
     const path = freshFile()
     await using store = await open(path)
     const held = execution('a', { status: 'DONE', finishedAt: 1749667779 })
@@ -255,7 +255,7 @@ describe.each(twins)('$name', ({ open }) => {
     expect(existsSync(path)).toBe(false)
   })
 
-  test('says so when the file cannot be opened, and that trying again does not help', async () => {
+  test('says so when the file cannot be opened, and that trying again does not help (B64)', async () => {
     const refused = { code: 'STORE_UNAVAILABLE', retryable: false }
     await expect(open(`${freshFile()}/missing/harel.db`)).rejects.toMatchObject({
       ...refused,
@@ -269,7 +269,7 @@ describe.each(twins)('$name', ({ open }) => {
 describe('what a store shows of itself', () => {
   const secret = 'a-secret-folder'
 
-  test.each(twins)('holds no payload when SQLite refuses a commit ($name)', async ({ open }) => {
+  test.each(twins)('holds no payload when SQLite refuses a commit ($name) (B102)', async ({ open }) => {
     const path = freshFile()
     await using store = await open(path)
     poison(connect(path), 'ABORT')

@@ -14,7 +14,7 @@ describe('several processes on one file', () => {
     { processes: 2, stores: 'SqliteStore', kind: () => 'sync' },
     { processes: 2, stores: 'AsyncSqliteStore', kind: () => 'async' },
     { processes: 4, stores: 'both kinds', kind: (n: number) => kinds[n % 2] ?? '' },
-  ])('with eight writers each never fail for a lock ($processes, $stores)', async ({ processes, kind }) => {
+  ])('with eight writers each never fail for a lock ($processes, $stores) (B60)', async ({ processes, kind }) => {
     const path = freshFile()
     const rounds = 12
     await Promise.all(
@@ -27,7 +27,7 @@ describe('several processes on one file', () => {
     expect([...versions.values()]).toEqual(Array(processes * 8).fill(rounds))
   })
 
-  test('may all open it at once when it is empty', async () => {
+  test('may all open it at once when it is empty (B42)', async () => {
     const path = freshFile()
     await Promise.all(Array.from({ length: 10 }, (_, n) => run('open.ts', path, kinds[n % 2] ?? '', `e${n}`)))
     const db = connect(path)
@@ -47,7 +47,7 @@ describe.each(twins)('$name, while another process holds the write lock', ({ ope
     return { path, store, held, locker }
   }
 
-  test('waits for a second and then commits', async () => {
+  test('waits for a second and then commits (B60)', async () => {
     const { store, held } = await setUp(1000)
     await using _closed = store
     const begin = performance.now()
@@ -56,7 +56,7 @@ describe.each(twins)('$name, while another process holds the write lock', ({ ope
     expect(performance.now() - begin).toBeGreaterThan(700)
   })
 
-  test('gives up after lockTimeout: StoreUnavailable, nothing written, and the next commit works', async () => {
+  test('gives up after lockTimeout: StoreUnavailable, nothing written, and the next commit works (B60)', async () => {
     const { store, held, locker } = await setUp(1500, 200)
     await using _closed = store
     const begin = performance.now()
@@ -68,7 +68,7 @@ describe.each(twins)('$name, while another process holds the write lock', ({ ope
     expect(held.version).toBe(2)
   })
 
-  test('reads all the same', async () => {
+  test('reads all the same (B60)', async () => {
     const { store } = await setUp(2000, 100)
     await using _closed = store
     expect((await store.load('a'))?.version).toBe(1)
@@ -86,7 +86,7 @@ describe.each(twins)('$name, while another process holds the write lock', ({ ope
 })
 
 describe.each(kinds)('a writing process that is killed (%s)', (kind) => {
-  test('has lost no acknowledged commit and left none half done', async () => {
+  test('has lost no acknowledged commit and left none half done (B64)', async () => {
     const path = freshFile()
     const acknowledged = `${path}.acknowledged`
     for (let round = 0; round < 5; round++) {

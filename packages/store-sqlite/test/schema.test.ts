@@ -89,7 +89,7 @@ describe.each(twins)('$name', ({ open }) => {
   })
 })
 
-test('the second start runs no DDL and takes no lock', () => {
+test('the second start runs no DDL and takes no lock (B41)', () => {
   const db = connect(freshFile())
   new SqliteStore(db)
   const texts = recordPrepared(db)

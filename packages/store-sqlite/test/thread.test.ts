@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { connect, everything, execution, freshFile, openWithWorker, rows, run } from './helpers.js'
 
 describe('the thread of an AsyncSqliteStore', () => {
-  test('does not keep the process alive when the store was left open', async () => {
+  test('does not keep the process alive when the store was left open (B92)', async () => {
     expect(await run('left-idle.ts', freshFile())).toBe('true\n')
     expect(await run('left-open.ts', freshFile())).toBe('version 1\n')
   })

@@ -343,7 +343,7 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(await store.idsWithPrefix('r')).toHaveLength(3)
   })
 
-  test('purgeFinished removes what is old enough, as much as one call may, and only tells by option', async () => {
+  test('purgeFinished removes what is old enough, as much as one call may, and only tells by option (B88)', async () => {
     const { store, clock, runner } = await setUp()
     const ids = Array.from({ length: 7 }, (_, n) => `g${n}`)
     for (const id of ids) {

@@ -50,7 +50,7 @@ function failing(times: number) {
 }
 
 describe.each(stores)('on $name', ({ open }) => {
-  test('an event that is sent from ten sides at once is handled once, and ten events are all handled', async () => {
+  test('an event that is sent from ten sides at once is handled once, and ten events are all handled (B74)', async () => {
     const store = await openStore(open)
     const runners = [1, 2, 3].map(() => runnerOn(store, { machines: [counter] }))
     await runners[0]?.create('counter', { id: 'c' })
@@ -226,7 +226,7 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(await contextOf(store, 'asker')).toEqual({ heard: ['ANSWER', 'LATE'] })
   })
 
-  test('a snapshot that XState has persisted goes on here, with its history and its timer', async () => {
+  test('a snapshot that XState has persisted goes on here, with its history and its timer (B25)', async () => {
     const machine = setup(anyEvent).createMachine({
       id: 'moved',
       context: { n: 0 },
@@ -342,7 +342,7 @@ describe('bad input', () => {
     return { store, runner: runnerOn(store, { ...options, machines }) }
   }
 
-  test('an id in use, an unknown machine, an unknown execution and a reserved id are refused', async () => {
+  test('an id in use, an unknown machine, an unknown execution and a reserved id are refused (B77)', async () => {
     let acted = 0
     const act = () => {
       acted += 1
@@ -425,7 +425,7 @@ describe('bad input', () => {
     }
   })
 
-  test('what is not serialisable is refused with its path, and nothing is written', async () => {
+  test('what is not serialisable is refused with its path, and nothing is written (B99)', async () => {
     const machine = setup(anyEvent).createMachine({
       id: 'dated',
       context: {},

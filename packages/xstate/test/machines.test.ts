@@ -79,7 +79,7 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(await store.dueTimers(1e12)).toEqual([])
   })
 
-  test('parallel states, history and a final state with output are restored from the store with each event', async () => {
+  test('parallel states, history and a final state with output are restored from the store with each event (B25)', async () => {
     const machine = setup(anyEvent).createMachine({
       id: 'player',
       initial: 'on',
@@ -260,7 +260,7 @@ describe.each(stores)('on $name', ({ open }) => {
     })
   })
 
-  test('executions address each other by id and answer by reference; a systemId is found', async () => {
+  test('executions address each other by id and answer by reference; a systemId is found (B25)', async () => {
     const greeter = setup(anyEvent).createMachine({
       id: 'greeter',
       on: {

@@ -97,7 +97,7 @@ describe.each(stores)('on $name', ({ open }) => {
     await expect(runner.unpark('p')).rejects.toMatchObject({ code: 'CONTROL_REFUSED' })
   })
 
-  test('what a runner has claimed and not done is done by another as soon as the claim has run out', async () => {
+  test('what a runner has claimed and not done is done by another as soon as the claim has run out (B80)', async () => {
     const { store, clock } = await setUp()
     const runner = runnerOn(store, { machines: [counter], clock: clock.read })
     await runner.create('counter', { id: 'c' })
@@ -183,7 +183,7 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(calls.get('listExecutions')).toBeUndefined()
   })
 
-  test('the same timer is fired once, by however many runners at once', async () => {
+  test('the same timer is fired once, by however many runners at once (B80)', async () => {
     const { store, clock } = await setUp()
     const keys: string[] = []
     const act = () => void keys.push(currentEffect().idempotencyKey)

@@ -217,7 +217,7 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(await runner.resume('c')).toMatchObject({ status: 'RUNNING' })
   })
 
-  test('22: what takes longer than its lease is not done twice at once', async () => {
+  test('22: what takes longer than its lease is not done twice at once (B80)', async () => {
     let running = 0
     let most = 0
     let calls = 0

@@ -11,7 +11,7 @@ withServer('postgres', (server) => {
 
   const database = useDatabase(server)
 
-  test('commits and transactions of more connections than there are sessions are done, and leave none in a transaction', async () => {
+  test('commits and transactions of more connections than there are sessions are done, and leave none in a transaction (B48)', async () => {
     const schema = newSchema()
     const stores = await Promise.all([1, 2].map(() => open(database.url, { schema, client: { ...client, max: 10 } })))
     const sql = connect(database.url, client)

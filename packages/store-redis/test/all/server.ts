@@ -40,7 +40,7 @@ export function describeServer(flavour: 'redis7' | 'redis8' | 'valkey9'): void {
       },
     )
 
-    test('scripts that were flushed, and a restart, need no attention', async () => {
+    test('scripts that were flushed, and a restart, need no attention (B59)', async () => {
       const client = clientFor(server.url)
       const store = storeOn(client)
       const held = execution('a')
