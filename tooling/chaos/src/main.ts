@@ -3,23 +3,27 @@ import { isWhole, type Outcome, type Scenario, scenarios } from '@harel/store-te
 import type { Place } from './backend.ts'
 import { backends } from './backends/index.ts'
 import { add, type Figures, none, table } from './figures.ts'
+import { killedRunners } from './killed-runners.ts'
 import { HELP, readArguments, type Settings } from './settings.ts'
 
 /** Something was lost or doubled, or a call has failed in a way that it must not. */
 class Broken extends Error {}
 
+const scenariosOn = (backend: string): Scenario[] => [...scenarios, killedRunners(backend)]
+
 /** @throws Error when a name is unknown */
-function chosen(settings: Settings): { names: string[]; played: Scenario[] } {
+function chosen(settings: Settings): string[] {
   const names = settings.backend.length === 0 ? Object.keys(backends) : [...settings.backend]
   for (const name of names) if (!(name in backends)) throw new Error(`there is no backend '${name}'`)
-  const known = scenarios.map(({ name }) => name)
+  const known = scenariosOn('').map(({ name }) => name)
   for (const name of settings.scenario) if (!known.includes(name)) throw new Error(`there is no scenario '${name}'`)
-  const played = scenarios.filter(({ name }) => settings.scenario.length === 0 || settings.scenario.includes(name))
-  return { names, played }
+  return names
 }
 
 /** Plays scenario after scenario until the time is over; each at least once. */
-async function torment(name: string, { under }: Place, played: readonly Scenario[], settings: Settings) {
+async function torment(name: string, { under }: Place, settings: Settings) {
+  const isChosen = (scenario: Scenario) => settings.scenario.length === 0 || settings.scenario.includes(scenario.name)
+  const played = scenariosOn(name).filter(isChosen)
   const reasons = new Map(played.map((scenario) => [scenario, scenario.reasonToSkip(under)]))
   const possible = played.filter((scenario) => reasons.get(scenario) === undefined)
   for (const [scenario, reason] of reasons) if (reason !== undefined) console.log(`  no ${scenario.name}: ${reason}`)
@@ -62,9 +66,9 @@ async function play(
 async function main(): Promise<void> {
   const settings = readArguments(process.argv.slice(2))
   if (settings.help) return console.log(HELP)
-  const { names, played } = chosen(settings)
+  const names = chosen(settings)
   if (settings.list)
-    return console.log([...names, ...scenarios.map(({ name, title }) => `${name}: ${title}`)].join('\n'))
+    return console.log([...names, ...scenariosOn('').map(({ name, title }) => `${name}: ${title}`)].join('\n'))
   console.log(`seed ${settings.seed}`)
   const all: Figures[] = []
   for (const name of names) {
@@ -72,7 +76,7 @@ async function main(): Promise<void> {
     if (start === undefined) continue
     await using place = await start()
     console.log(`${name}: ${place.describe()}`)
-    all.push(...(await torment(name, place, played, settings)))
+    all.push(...(await torment(name, place, settings)))
   }
   console.log(`\n${table(all)}`)
   if (settings.json !== undefined) writeFileSync(settings.json, `${JSON.stringify(all, null, 2)}\n`)

@@ -22,7 +22,7 @@ export const HELP = `npm run chaos -- [options]
   --scenario NAME   only this scenario; may be repeated
   --minutes N       how long each backend is tried; what has begun is ended (1)
   --seed N          of the first round (by chance)
-  --scale N         how long a round is; 1 is 5,000 commits and 200 cuts (0.2)
+  --scale N         how long a round is; 1 is 5,000 commits, 200 cuts, 10,000 executions (0.2)
   --json FILE       write the figures to a file
   --list            only list the backends and scenarios
 `

@@ -1,16 +1,22 @@
-/** `worker.ts <kind of store> <address> <file of effects>`: runs everything that is in the store, until it is killed. */
-import { DurableRunner } from '@harel/xstate'
+/** Says that it is running, and runs everything that is in the store, until it is killed. Its argument is an `Assignment`, as JSON. */
+import { DurableRunner, type RunnerOptions } from '@harel/xstate'
 import { machinesWritingTo } from './machines.ts'
-import { openShared } from './stores.ts'
+import { openShared, type Shared } from './stores.ts'
 
-const [kind = '', address = '', effects = ''] = process.argv.slice(2)
-const store = await openShared(kind, address)
-const runner = new DurableRunner(store, {
-  machines: machinesWritingTo(effects),
-  lease: 1,
-  grace: 0.3,
-  maxPause: 0.3,
-  onWarning: (message, cause) => console.error(message, cause),
-})
-process.stdout.write('running\n')
-await runner.run()
+export interface Assignment {
+  readonly shared: Shared
+  /** The file of the effects. */
+  readonly effects: string
+  readonly settings: Pick<RunnerOptions, 'lease' | 'grace' | 'maxPause'>
+}
+
+if (import.meta.main) {
+  const { shared, effects, settings }: Assignment = JSON.parse(process.argv[2] ?? '{}')
+  const runner = new DurableRunner(await openShared(shared), {
+    machines: machinesWritingTo(effects),
+    onWarning: (message, cause) => console.error(message, cause),
+    ...settings,
+  })
+  process.stdout.write('running\n')
+  await runner.run()
+}
