@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     include: ['test/*.test.ts'],
     globalSetup: 'test/dynamodb.setup.ts',
-    testTimeout: 60_000,
+    testTimeout: 120_000,
     hookTimeout: 60_000,
   },
 })

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-const common = { globalSetup: 'test/server.setup.ts', testTimeout: 30_000 }
+const common = { globalSetup: 'test/server.setup.ts', testTimeout: 120_000 }
 
 // HAREL_TEST_ALL: the contracts over a network, one after the other because a server has one writer at a time.
 export default defineConfig({

@@ -6,7 +6,7 @@ const on = (nodes: 'one' | 'three') => ({
     name: `${nodes} of rqlite`,
     globalSetup: `test/servers/${nodes}.setup.ts`,
     include: ['test/*.test.ts'],
-    testTimeout: 30_000,
+    testTimeout: 120_000,
   },
 })
 

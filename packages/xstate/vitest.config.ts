@@ -1,4 +1,4 @@
 import { defineConfig } from 'vitest/config'
 
 // Some tests start processes, on machines that may be busy.
-export default defineConfig({ test: { testTimeout: 60_000 } })
+export default defineConfig({ test: { testTimeout: 120_000 } })

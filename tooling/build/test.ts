@@ -32,7 +32,9 @@ const outcomes: Outcome[] = readFileSync(results, 'utf8')
   .map((line) => JSON.parse(line))
 rmSync(folder, { recursive: true })
 
-const sum = (key: keyof Outcome): number => outcomes.reduce((total, outcome) => total + outcome[key], 0)
+for (const failure of outcomes.flatMap(({ failures }) => failures)) console.log(`FAILED ${failure}`)
+const sum = (key: 'passed' | 'failed' | 'skipped'): number =>
+  outcomes.reduce((total, outcome) => total + outcome[key], 0)
 const skipped = sum('skipped')
 // A package that did not get as far as its tests has failed too.
 const failed = Math.max(sum('failed'), succeeded ? 0 : 1)

@@ -8,7 +8,7 @@ export default defineConfig({
     include: ['test/*.test.ts'],
     exclude: [...configDefaults.exclude, ...withoutEngine],
     globalSetup: 'test/redis.setup.ts',
-    testTimeout: 60_000,
+    testTimeout: 120_000,
     hookTimeout: 60_000,
   },
 })

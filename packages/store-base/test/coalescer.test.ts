@@ -116,7 +116,7 @@ describe('items that arrive', () => {
     const results = keys.map((key, n) => coalescer.submit({ key, n }))
     await Promise.all(results)
     expect(batches.map(({ length }) => length)).toEqual([100_000, 100_000, 50_000])
-  }, 30_000)
+  }, 120_000)
 
   test('fail at the door when they have no key', async () => {
     const { coalescer } = database({

@@ -60,7 +60,7 @@ withServer('postgres', (server) => {
       const sql = connect(database.url)
       await sql.unsafe(seed(schema))
       await sql.unsafe(`VACUUM ANALYZE ${schema}.harel_executions`)
-    }, 60_000)
+    })
 
     /** The store, and how many rows were read by a call. */
     const counting = <T>(

@@ -52,7 +52,7 @@ withServer('postgres', ({ version }) => {
   const flavour = version.split('.', 1).join() as NonNullable<StartOptions<'postgres'>['flavour']>
   beforeAll(async () => {
     server = await startServer('postgres', { own: true, flavour })
-  }, 60_000)
+  })
   afterAll(() => server.stop())
 
   const unhandled: unknown[] = []
@@ -123,7 +123,7 @@ withServer('postgres', ({ version }) => {
     await store.commit(held)
     expect(held.version).toBe(2)
     await expect(store.commit(execution('a'))).rejects.toBeInstanceOf(StoreConflict)
-  }, 60_000)
+  })
 
   test('a store can be opened when the server is there again (B93)', async () => {
     await server.kill()
@@ -133,7 +133,7 @@ withServer('postgres', ({ version }) => {
     await expect(store.commit(execution('a'))).rejects.toBeInstanceOf(StoreUnavailable)
     await server.restart()
     await store.commit(execution('a'))
-  }, 60_000)
+  })
 
   test.each(['with a statement under way', 'between two statements'])(
     'a transaction whose connection is cut %s rejects, and the store goes on (B51, B94)',

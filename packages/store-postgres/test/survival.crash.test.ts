@@ -10,7 +10,7 @@ withServer('postgres', ({ version }) => {
   const flavour = version.split('.', 1).join() as NonNullable<StartOptions<'postgres'>['flavour']>
   beforeAll(async () => {
     server = await startServer('postgres', { own: true, flavour })
-  }, 60_000)
+  })
   afterAll(() => server.stop())
 
   describeSurvival({ describe, test }, 'PostgresStore', {

@@ -66,7 +66,7 @@ withServer('rqlite', () => {
   beforeAll(async () => {
     const users = [user('admin', 'all'), user('app', 'query', 'execute'), user('reader', 'query')]
     server = await startServer('rqlite', { own: true, users })
-  }, 60_000)
+  })
   afterAll(() => server.stop())
 
   test('a server with users is used with the name and the password of the options, or of the URL', async () => {

@@ -32,7 +32,7 @@ withServer('rqlite', ({ url }) => {
       async (fate) => {
         const prefix = newPrefix()
         const silent = await Intermediary.start(url)
-        const store = await open([silent.url, url], { prefix, timeout: 300, failoverTimeout: 0 })
+        const store = await open([silent.url, url], { prefix, timeout: 2000, failoverTimeout: 0 })
         for (const read of [true, false]) {
           silent.fates.push(...Array(10).fill(fate))
           if (read) expect(await store.load('a')).toBeUndefined()

@@ -132,7 +132,7 @@ withServer('rqlite', ({ url }) => {
   )
 
   test('a read that is never answered is StoreUnavailable after its time', async () => {
-    const { between, store } = await setUp({ timeout: 100 })
+    const { between, store } = await setUp({ timeout: 1000 })
     for (const fate of ['held', 'never answered'] as const) {
       between.fates.push(fate)
       await expect(store.load('a')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })

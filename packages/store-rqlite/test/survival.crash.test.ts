@@ -9,7 +9,7 @@ withServer('rqlite', () => {
   let server: TestServer
   beforeAll(async () => {
     server = await startServer('rqlite', { own: true })
-  }, 60_000)
+  })
   afterAll(() => server.stop())
 
   describeSurvival(

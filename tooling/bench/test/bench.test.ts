@@ -98,7 +98,7 @@ describe('the program', () => {
       expect.stringMatching(/list statuses of root orders, 3000 stored: page \d+/),
     ])
     expect(readdirSync(folder)).toEqual(['bench.json'])
-  }, 60_000)
+  }, 120_000)
 
   test.each([
     { backend: 'libsql', store: 'LibsqlStore', durable: 'journal WAL, synchronous FULL' },
@@ -122,7 +122,7 @@ describe('the program', () => {
     expect(judged).toEqual(['event: DurableRunner', 'event: DurableRunner'])
     expect(results.map(({ workload }) => workload)).toContain('parent and child')
     expect(readdirSync(folder)).toEqual(['bench.json'])
-  }, 60_000)
+  }, 120_000)
 
   test.each([
     { args: ['--backend', 'sqlite', '--only', 'nothing'], there: 'sqlite-commit' },
