@@ -101,8 +101,8 @@ export class Coalescer<Item, Result> {
       if (this.#queue.length === 0 && this.#running === 0) {
         for (const resolve of this.#idle.splice(0)) resolve()
       }
-      // After the callers have seen their results, so that their next items are in the batch.
-      this.#schedule(setImmediate)
+      // After the callers have seen their results, so that their next items are in the batch, too.
+      if (this.#queue.length > 0) this.#schedule(setImmediate)
     })
   }
 

@@ -29,13 +29,13 @@ const SHORT_WAIT = '20ms'
 
 /**
  * One commit. The compare-and-set comes before every other write, so that a refused commit writes nothing and takes no
- * sequence number.
+ * sequence number. What most commits lack comes last and may be left out: each argument that is sent takes time.
  *
- * `p_wait`: wait for a lock as long as the settings of the transaction say; else for a moment only, and fail with
- * 55P03 (lock_not_available).
- * `stored`: the version found, 0 when there is none; the commit was applied if it is `p_expected`. -1: busy, somebody
- * else changes the row just now.
- * `seqs`: of the emits.
+ * Fails with 55P03 (lock_not_available) when somebody else holds the execution for longer than a moment, or than
+ * `p_lock_timeout`.
+ *
+ * Answers `version;seqs`: the version found, 0 when there is none, and the seqs of the emits. The commit was applied if
+ * the version is `p_expected`. -1: busy, somebody else changes the row just now.
  *
  * The planner setting keeps a plan that was made when the tables were empty from scanning them when they are full.
  */
@@ -44,16 +44,19 @@ export const commitFunction = (
   tables: Tables,
 ): string => `CREATE OR REPLACE FUNCTION ${functions.commit}(
   p_id text, p_expected bigint, p_definition text, p_status text, p_parent text, p_outcome text, p_active_path text,
-  p_finished_at float8, p_processed text, p_data text, p_trace text,
-  p_emit_targets text[], p_emit_events text, p_timer_paths text[], p_timer_times float8[],
-  p_spawn_children text[], p_spawn_paths text[], p_spawn_contexts text,
-  p_trace_max int, p_wait boolean, OUT stored int, OUT seqs text
-) LANGUAGE plpgsql SET enable_seqscan = off AS $function$
+  p_finished_at float8, p_processed text, p_data text, p_emit_targets text[], p_emit_events text,
+  p_trace text DEFAULT NULL, p_trace_max int DEFAULT 0,
+  p_timer_paths text[] DEFAULT '{}', p_timer_times float8[] DEFAULT '{}',
+  p_spawn_children text[] DEFAULT '{}', p_spawn_paths text[] DEFAULT '{}', p_spawn_contexts text DEFAULT '',
+  p_lock_timeout text DEFAULT NULL
+) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = '${SHORT_WAIT}' AS $function$
 DECLARE
-  waiting text := CASE WHEN p_wait THEN NULL ELSE set_config('lock_timeout', '${SHORT_WAIT}', true) END;
   events text[] := ${split('p_emit_events')};
+  found_version int;
   number bigint;
+  seqs text;
 BEGIN
+  IF p_lock_timeout IS NOT NULL THEN PERFORM set_config('lock_timeout', p_lock_timeout, true); END IF;
   UPDATE ${tables.executions} SET data = p_data, version = version + 1, meta_version = version + 1,
       definition_id = p_definition, status = p_status, parent_id = p_parent, outcome = p_outcome,
       active_path = p_active_path, finished_at = p_finished_at
@@ -65,11 +68,9 @@ BEGIN
       ON CONFLICT DO NOTHING;
   END IF;
   IF NOT FOUND THEN
-    stored := COALESCE((SELECT version FROM ${tables.executions} WHERE id = p_id), 0);
-    IF stored = p_expected THEN stored := -1; END IF;
-    RETURN;
+    found_version := COALESCE((SELECT version FROM ${tables.executions} WHERE id = p_id), 0);
+    RETURN CASE WHEN found_version = p_expected THEN -1 ELSE found_version END || ';';
   END IF;
-  stored := p_expected;
 
   FOR i IN 1 .. COALESCE(cardinality(events), 0) LOOP
     INSERT INTO ${tables.outbox} (target_id, event) VALUES (p_emit_targets[i], events[i]) RETURNING seq INTO number;
@@ -92,6 +93,7 @@ BEGIN
       ON CONFLICT (execution_id, path) DO UPDATE SET fire_at = EXCLUDED.fire_at;
   END IF;
   IF p_trace IS NOT NULL THEN PERFORM ${functions.appendTrace}(p_id, p_trace, p_trace_max); END IF;
+  RETURN concat(p_expected, ';', seqs);
 END $function$`
 
 /**
@@ -101,8 +103,8 @@ END $function$`
  * A row that somebody else holds is passed over, and its commit reported as busy: no commit waits for another one's row,
  * and batches of several processes do not deadlock.
  *
- * `stored`: of each commit the version found, 0 when there is none; it was applied if it is the one expected. -1: busy.
- * `seqs`: of the emits of the applied commits, in their order.
+ * Answers `versions;seqs`: of each commit the version found, 0 when there is none; it was applied if it is the one
+ * expected. -1: busy. And the seqs of the emits of the applied commits, in their order.
  */
 export const commitAllFunction = (
   functions: Functions,
@@ -113,14 +115,15 @@ export const commitAllFunction = (
   p_emit_of int[], p_emit_targets text[], p_emit_events text,
   p_timer_of int[], p_timer_paths text[], p_timer_times float8[],
   p_spawn_of int[], p_spawn_children text[], p_spawn_paths text[], p_spawn_contexts text,
-  p_trace_max int, OUT stored text, OUT seqs text
-) LANGUAGE plpgsql SET lock_timeout = '${SHORT_WAIT}'
+  p_trace_max int
+) RETURNS text LANGUAGE plpgsql SET lock_timeout = '${SHORT_WAIT}'
   SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $function$
 DECLARE
   payloads text[] := ${split('p_data')};
   seen_versions int[];
   applied boolean[];
   made int;
+  seqs text;
 BEGIN
   seen_versions := ARRAY(
     SELECT CASE WHEN held.version IS NOT NULL THEN held.version
@@ -188,7 +191,7 @@ BEGIN
   END IF;
   PERFORM ${functions.appendTrace}(id, step, p_trace_max)
     FROM unnest(p_ids, ${split('p_traces')}, applied) u(id, step, applied) WHERE u.applied AND step IS NOT NULL;
-  stored := array_to_string(seen_versions, ',');
+  RETURN concat(array_to_string(seen_versions, ','), ';', seqs);
 END $function$`
 
 /** Adds a step to a trace. Whoever is given a number that somebody else has taken meanwhile tries the next one. */

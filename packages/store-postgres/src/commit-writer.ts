@@ -87,13 +87,14 @@ export class CommitWriter {
 
   async #write(commit: PreparedCommit): Promise<Outcome> {
     const { functions, traceMax, inTransaction } = this.#options
-    const row = await this.#call(functions.commit, commitParams(commit, traceMax, inTransaction))
+    const settings = inTransaction ? ", p_lock_timeout => current_setting('lock_timeout')" : ''
+    const row = await this.#call(functions.commit, commitParams(commit, traceMax), settings)
     return outcomes([commit], row)[0] ?? 'busy'
   }
 
-  async #call(name: string, params: readonly Param[]): Promise<Row | undefined> {
+  async #call(name: string, params: readonly Param[], settings = ''): Promise<Row | undefined> {
     const placeholders = params.map((_, index) => `$${index + 1}`)
-    const [row] = await this.#client.write(`SELECT stored, seqs FROM ${name}(${placeholders})`, ...params)
+    const [row] = await this.#client.write(`SELECT ${name}(${placeholders}${settings})`, ...params)
     return row
   }
 }

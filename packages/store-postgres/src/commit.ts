@@ -71,15 +71,13 @@ const companionsOf = (commits: readonly PreparedCommit[]): Entries[] => [
   entries(commits, ({ spawns }) => spawns, spawnColumns),
 ]
 
-/** The parameters of the commit function. */
-export const commitParams = (commit: PreparedCommit, traceMax: number, wait: boolean): Param[] => [
-  ...fieldsOf(commit),
-  commit.data,
-  commit.trace ?? null,
-  ...companionsOf([commit]).flatMap(({ columns }) => columns),
-  traceMax,
-  String(wait),
-]
+/** The parameters of the commit function. What most commits lack is left out. */
+export function commitParams(commit: PreparedCommit, traceMax: number): Param[] {
+  const { data, emits, timers, spawns, trace } = commit
+  const params = [...fieldsOf(commit), data, ...emitColumns(emits)]
+  if (timers.length === 0 && spawns.length === 0 && trace === undefined) return params
+  return [...params, trace ?? null, traceMax, ...timerColumns(timers), ...spawnColumns(spawns)]
+}
 
 /** The parameters of the function that commits many. */
 export function commitAllParams(commits: readonly PreparedCommit[], traceMax: number): Param[] {
@@ -95,9 +93,8 @@ export function commitAllParams(commits: readonly PreparedCommit[], traceMax: nu
 }
 
 /** What became of commits, from the answer of either function. */
-export function outcomes(commits: readonly PreparedCommit[], [stored, seqs]: Row = []): Outcome[] {
-  const versions = (stored ?? '').split(',').map(Number)
-  const numbers = seqs == null ? [] : seqs.split(',').map(Number)
+export function outcomes(commits: readonly PreparedCommit[], [answer]: Row = []): Outcome[] {
+  const [versions = [], numbers = []] = (answer ?? '').split(';').map((list) => list.split(',').map(Number))
   let taken = 0
   return commits.map(({ expected, emits }, index) => {
     const found = versions[index] ?? -1

@@ -30,7 +30,7 @@ withServer('postgres', (server) => {
       const between = await Intermediary.start(database.url)
       const store = await open(between.url, { schema: newSchema(), client: { prepare: row.prepare, max: 1 } })
       // A statement is described and prepared when a connection meets it first.
-      await store.commit(execution('first'))
+      await store.commit(execution('first'), changes)
       const tripsOf = async (work: Promise<unknown>) => {
         const before = between.roundTrips
         await work

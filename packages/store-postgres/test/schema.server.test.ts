@@ -94,7 +94,7 @@ withServer('postgres', (server) => {
       const error = await refused.catch((error) => error)
       expect(error).toBeInstanceOf(SchemaMissing)
       for (const table of TABLES) expect(error.missing).toContain(`harel_${table}`)
-      expect(error.missing).toContain('harel_commit_v1')
+      expect(error.missing).toContain('harel_commit_v2')
       expect(error.missing).toContain('harel_executions_by_status')
       const sql = connect(database.url)
       expect(await sql`SELECT 1 FROM pg_namespace WHERE nspname = ${schema}`).toHaveLength(0)
@@ -104,7 +104,7 @@ withServer('postgres', (server) => {
       ['DROP TABLE $.harel_trace', ['harel_trace']],
       ['ALTER TABLE $.harel_executions DROP COLUMN outcome', ['harel_executions.outcome']],
       ['DROP TRIGGER harel_executions_summary ON $.harel_executions', ['harel_executions_summary']],
-      ['DROP FUNCTION $.harel_commit_all_v1', ['harel_commit_all_v1']],
+      ['DROP FUNCTION $.harel_commit_all_v2', ['harel_commit_all_v2']],
     ])('what is missing after %s is named, and made without it', async (drop, missing) => {
       const schema = newSchema()
       await open(database.url, { schema })
