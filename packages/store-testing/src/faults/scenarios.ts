@@ -1,5 +1,6 @@
 import type { ExecutionStore } from '@harel/store-base'
 import { HttpProxy } from './http-proxy.js'
+import { PATIENCE_MS } from './patience.js'
 import { Random } from './random.js'
 import { type Fault, type Outcome, Site, TRACE_MAX, type UnderFaults } from './site.js'
 import { knownOf } from './stream.js'
@@ -76,10 +77,7 @@ const scenario = (
   name,
   title,
   reasonToSkip,
-  async run(run) {
-    await using site = await Site.of(run.under, run.seed)
-    return await site.outcome(await play(site, { ...run, random: new Random(run.seed) }))
-  },
+  run: (run) => Site.run(run.under, run.seed, (site) => play(site, { ...run, random: new Random(run.seed) })),
 })
 
 /** In what order they are played. */
@@ -135,13 +133,22 @@ export const scenarios: readonly Scenario[] = [
     'killed-writers',
     'processes that are killed while they write lose and repeat nothing',
     ({ program }) => (program === undefined ? 'there is no program that writes' : undefined),
-    async (site, { under: { program = '', prefix = 'harel', address }, seed, scale, random }) => {
+    async (site, { under, seed, scale, random }) => {
+      const { program = '', prefix = 'harel', patienceMs = PATIENCE_MS, address } = under
       const commits = size(5000, scale)
       const open = { prefix, traceMax: TRACE_MAX, ...(address !== undefined && { address: address() }) }
       const failure = Promise.withResolvers<never>()
       let started = 0
       const start = () => {
-        const orders = { ns: site.ns, writers: 4, executions: 50, name: `${++started}`, seed: seed + started, open }
+        const orders = {
+          ns: site.ns,
+          writers: 4,
+          executions: 50,
+          name: `${++started}`,
+          seed: seed + started,
+          patienceMs,
+          open,
+        }
         const process = new WriterProcess(program, { ...orders, commits }, site.record)
         process.end().catch(failure.reject)
         return process

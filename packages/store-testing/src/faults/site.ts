@@ -3,6 +3,7 @@ import { isSynchronous } from '../contract.js'
 import { cleanUp } from '../fixtures.js'
 import { type Audit, audit, isWhole } from './audit.js'
 import { Ledger } from './ledger.js'
+import { PATIENCE_MS, settled } from './patience.js'
 import type { Random } from './random.js'
 import { type StreamOptions, type Written, writeStream } from './stream.js'
 import type { OpenForFaults } from './writer-process.js'
@@ -22,6 +23,8 @@ export interface UnderFaults {
   readonly program?: string | URL
   /** Default: `harel`. */
   readonly prefix?: string
+  /** How long any call may take, `close` included, before it counts as never ending, in milliseconds. Default: 60000. */
+  readonly patienceMs?: number
 }
 
 /** How many faults there were, and what was found afterwards. */
@@ -35,7 +38,7 @@ export type Fault = (over: Promise<unknown>) => Promise<unknown>
 export const TRACE_MAX = 20
 
 /** A database under faults, and the notes of those who write to it. */
-export class Site implements AsyncDisposable {
+export class Site {
   readonly ledger = new Ledger()
   readonly ns: string
   /** Reaches the database without faults. */
@@ -50,8 +53,20 @@ export class Site implements AsyncDisposable {
     this.ns = `faults-${seed}-`
   }
 
-  static async of(under: UnderFaults, seed: number): Promise<Site> {
-    return new Site(under, await openOn(under, under.address?.()), seed)
+  /**
+   * What comes of this on a site of its own, whose stores are closed afterwards.
+   *
+   * @param play returns the number of faults
+   * @throws what it throws, and Error when a store does not close
+   */
+  static async run(under: UnderFaults, seed: number, play: (site: Site) => Promise<number>): Promise<Outcome> {
+    const site = new Site(under, await openOn(under, under.address?.()), seed)
+    const [played] = await Promise.allSettled([play(site).then((faults) => site.#outcome(faults))])
+    const [closed] = await Promise.allSettled([site.#close()])
+    if (played.status === 'fulfilled' && closed.status === 'fulfilled') return played.value
+    const failures = [played, closed].flatMap((part) => (part.status === 'rejected' ? [part.reason] : []))
+    // A failure to close may follow from the other one, and must not hide it.
+    throw failures.length === 1 ? failures[0] : new AggregateError(failures, failures.map(String).join('; '))
   }
 
   /** Another store, at another address of the server. */
@@ -64,7 +79,7 @@ export class Site implements AsyncDisposable {
   readonly record: Ledger['record'] = (note) => this.ledger.record(note)
 
   write(store: Written, options: Omit<StreamOptions, 'ns'>): Promise<void> {
-    return writeStream(store, this.record, { ns: this.ns, ...options })
+    return writeStream(store, this.record, { ns: this.ns, patienceMs: this.#patienceMs, ...options })
   }
 
   /** Writes the stream, and has so many faults happen on the way, each of them one of these. */
@@ -85,14 +100,19 @@ export class Site implements AsyncDisposable {
     return happened
   }
 
-  async outcome(faults: number): Promise<Outcome> {
+  async #outcome(faults: number): Promise<Outcome> {
     const outcome = await audit(this.store, this.ledger, this.ns, TRACE_MAX)
     if (isWhole(outcome)) await cleanUp(this.store, this.ns)
     return { faults, ...outcome }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const store of this.#opened) await store.close()
+  get #patienceMs(): number {
+    return this.#under.patienceMs ?? PATIENCE_MS
+  }
+
+  /** @throws Error when a store does not close */
+  async #close(): Promise<void> {
+    await Promise.all(this.#opened.map((store) => settled(store.close(), 'close', this.#patienceMs)))
   }
 }
 

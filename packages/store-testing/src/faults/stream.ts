@@ -11,6 +11,7 @@ import {
   type TimerOp,
 } from '@harel/store-base'
 import type { Note } from './ledger.js'
+import { PATIENCE_MS, settled } from './patience.js'
 import { Random } from './random.js'
 
 /** What a writer needs of a store. */
@@ -32,6 +33,8 @@ export interface StreamOptions {
   seed: number
   /** Told from those of other processes by it. */
   name?: string
+  /** How long a call may take, and how long there may be no commit. Default: `PATIENCE_MS`. */
+  patienceMs?: number
 }
 
 /**
@@ -43,9 +46,6 @@ interface Known {
   /** When each timer that is armed fires. */
   timers: Record<string, number>
 }
-
-/** Longer than any store may take to make up its mind. */
-const PATIENCE_MS = 60_000
 
 const TIMERS = 3
 
@@ -63,23 +63,22 @@ export const childOf = (commit: string): string => `${commit}/child`
  * Writes until so many commits have succeeded, each with two events, a spawn, timers, a trace step and an event id of its
  * own, and puts down what it is told. It goes on after every error of a store; any other error is a breach.
  */
-export async function writeStream(
-  store: Written,
-  record: (note: Note) => void,
-  { ns, commits, writers, executions, exclusive = false, seed, name = '0' }: StreamOptions,
-): Promise<void> {
+export async function writeStream(store: Written, record: (note: Note) => void, options: StreamOptions): Promise<void> {
+  const { ns, commits, writers, executions, exclusive = false, seed, name = '0', patienceMs = PATIENCE_MS } = options
   const random = new Random(seed)
   let left = commits
   let tried = 0
+  // For all together: in a storm somebody always comes last.
+  let deadline = performance.now() + patienceMs
   const write = async (writer: number) => {
     const own = exclusive ? Math.ceil((executions - writer) / writers) : executions
     while (left-- > 0) {
       const n = random.below(own)
       const execution = `${ns}e${exclusive ? writer + n * writers : n}`
-      const deadline = performance.now() + PATIENCE_MS
-      while (!(await attempt(store, record, execution, `${ns}${name}.${tried++}`, random))) {
+      while (!(await attempt(store, record, execution, `${ns}${name}.${tried++}`, random, patienceMs))) {
         if (performance.now() > deadline) throw new Error(`nothing can be written to ${execution} for too long`)
       }
+      deadline = performance.now() + patienceMs
     }
   }
   await Promise.all(Array.from({ length: writers }, (_, writer) => write(writer)))
@@ -92,14 +91,15 @@ async function attempt(
   id: string,
   commit: string,
   random: Random,
+  patienceMs: number,
 ): Promise<boolean> {
-  const held = await patiently(() => store.load(id), random)
+  const held = await patiently(() => store.load(id), random, patienceMs)
   const execution = held === undefined ? firstOf(id) : structuredClone(held)
   const { version } = execution
   const changes = changesOf(execution, commit)
   record({ note: 'begun', commit, execution: id })
   try {
-    const seqs = await settled(store.commit(execution, changes), `commit ${commit}`)
+    const seqs = await settled(store.commit(execution, changes), `commit ${commit}`, patienceMs)
     record({ note: 'applied', commit, seqs })
     if (execution.version !== version + 1) {
       record({ note: 'breach', what: `${commit} has succeeded and left its caller at version ${execution.version}` })
@@ -148,28 +148,14 @@ function changesOf(execution: Execution, commit: string): CommitChanges {
 }
 
 /** Reads, again and again while the server is away. */
-async function patiently<T>(read: () => Promise<T>, random: Random): Promise<T> {
-  const deadline = performance.now() + PATIENCE_MS
+async function patiently<T>(read: () => Promise<T>, random: Random, patienceMs: number): Promise<T> {
+  const deadline = performance.now() + patienceMs
   for (;;) {
     try {
-      return await settled(read(), 'a read')
+      return await settled(read(), 'a read', patienceMs)
     } catch (error) {
       if (!(error instanceof StoreError && error.retryable) || performance.now() > deadline) throw error
       await sleep(random.below(50))
     }
-  }
-}
-
-/** Rejects when the call does not settle. */
-async function settled<T>(call: Promise<T>, what: string): Promise<T> {
-  const abandon = new AbortController()
-  const timeout = sleep(PATIENCE_MS, undefined, { signal: abandon.signal }).then(() => {
-    throw new Error(`${what} has not settled within ${PATIENCE_MS / 1000} s`)
-  })
-  try {
-    return await Promise.race([call, timeout])
-  } finally {
-    abandon.abort()
-    timeout.catch(() => {})
   }
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Verdict } from '@harel/store-base'
+import type { ExecutionStore, Verdict } from '@harel/store-base'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { assertSurvives, scenarios, type UnderFaults } from '../../src/faults/index.js'
+import { assertSurvives, type OpenForFaults, scenarios, type UnderFaults } from '../../src/faults/index.js'
 import { capabilities, type MemoryBackend } from '../memory-database.js'
 import { override, replace } from '../mutants/mutant.js'
 import { MemoryServer, openRemote, type SendCommit } from './memory-server.js'
@@ -102,6 +102,34 @@ test('two winners of one version are found', async () => {
     }),
   )
   expect((await play('storm', under)).lost).toContain('acknowledged')
+})
+
+describe('patience', () => {
+  const impatient = async (methods: (store: ExecutionStore) => Partial<ExecutionStore>): Promise<UnderFaults> => {
+    const { under } = await serve()
+    const open: OpenForFaults = async (options) => {
+      const store = await openRemote(options.address ?? '', options)
+      return override(store, methods(store))
+    }
+    return { ...under, patienceMs: 1000, open }
+  }
+  const never = () => new Promise<never>(() => {})
+
+  test('ends with a call that never ends', async () => {
+    const hanging = await impatient(() => ({ commit: never }))
+    await expect(play('storm', hanging)).rejects.toThrow(/commit faults-7-0\.\d+ has not settled within 1 s/)
+  })
+
+  test('ends with a store that never closes', async () => {
+    await expect(play('storm', await impatient(() => ({ close: never })))).rejects.toThrow('close has not settled')
+  })
+
+  test('does not end with a writer who comes last again and again, while others write', async () => {
+    const slow = await impatient((store) => ({
+      commit: (...commit) => sleep(150).then(() => store.commit(...commit)),
+    }))
+    expect((await play('storm', slow)).figures.commits).toBe(40)
+  })
 })
 
 describe('a storm finds a store that', () => {

@@ -30,7 +30,7 @@ export function replace<K extends Method>(
 }
 
 /** A store of whose methods some are replaced. */
-export function override(store: TransactionalStore, methods: Partial<TransactionalStore>): TransactionalStore {
+export function override<S extends ExecutionStore>(store: S, methods: Partial<S>): S {
   return new Proxy(store, {
     get(target, key) {
       if (key in methods) return Reflect.get(methods, key)
