@@ -6,9 +6,14 @@ import { toStoreError } from './executor.js'
 /** A client and what a store has to know about it. */
 export interface Connection {
   readonly client: Client
-  /** A copy of the database in a file, which listings are read from. */
-  readonly replica?: Client | undefined
+  /**
+   * A copy of the database in a file, which listings are read from. To be called when the server has just answered: the
+   * driver opens and brings up to date a copy with the whole process standing still, for ever if the server says nothing.
+   */
+  readonly replica?: () => Client
   readonly capabilities: StoreCapabilities
+  /** Puts another client in the place of one whose connection is of no use any more, with all that is under way on it. */
+  replace?(silent: Client): void
   /**
    * Claims the file of a caller's client until `close`.
    *
@@ -62,9 +67,10 @@ export function borrow(client: Client): Connection {
  * A client for the configuration. For an embedded replica two, one for the primary and one for the copy: through the
  * copy alone, the whole process would stand still while the primary writes.
  *
+ * @param replyTimeout how long to wait for a reply of a server, in milliseconds
  * @throws InvalidArgument, StoreUnavailable
  */
-export function connect(config: Config): Connection {
+export function connect(config: Config, replyTimeout: number): Connection {
   if (typeof config !== 'object' || config === null) throw invalidConfig()
   const { url, syncUrl, syncInterval, readYourWrites, offline, encryptionKey, timeout, ...rest } = config
   if (offline === true) throw new InvalidArgument('config.offline', offline, 'left out: the primary decides on commits')
@@ -72,6 +78,12 @@ export function connect(config: Config): Connection {
   if (/^file:(\/\/)?$/.test(url)) throw new InvalidArgument('config.url', url, "the path of a file, or ':memory:'")
   // The driver's own waiting for a lock would stop the process; the store tries again by itself.
   const release = claimUrl(url)
+  const { fetch = globalThis.fetch } = config
+  const primary = {
+    ...(syncUrl === undefined ? { ...config, timeout: 0 } : { ...rest, url: syncUrl }),
+    // Ends the request itself, with its connection.
+    fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(replyTimeout) }),
+  }
   let client: Client | undefined
   let replica: Client | undefined
   const close = () => {
@@ -80,9 +92,27 @@ export function connect(config: Config): Connection {
     release()
   }
   try {
-    client = open(syncUrl === undefined ? { ...config, timeout: 0 } : { ...rest, url: syncUrl })
-    if (syncUrl !== undefined) replica = open(config)
-    return { client, replica, capabilities: memoryOf(url) ?? capabilitiesOf(client), close }
+    client = open(primary)
+    const connection = {
+      client,
+      ...(syncUrl !== undefined && {
+        replica: () => {
+          replica ??= open(config)
+          return replica
+        },
+      }),
+      capabilities: memoryOf(url) ?? capabilitiesOf(client),
+      close,
+    }
+    // Over HTTP each request has ended by itself.
+    if (client.protocol !== 'ws') return connection
+    const replace = (silent: Client) => {
+      if (silent !== connection.client) return
+      client = open(primary)
+      connection.client = client
+      silent.close()
+    }
+    return Object.assign(connection, { replace })
   } catch (error) {
     close()
     throw error

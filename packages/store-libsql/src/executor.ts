@@ -9,6 +9,7 @@ import {
 import { mayPass, type Sql, type SqlExecutor, type SqlResult, wasNotSent } from '@harel/store-base/sql'
 import type { Client, InStatement, ResultSet, Transaction } from '@libsql/client'
 import type { Connection } from './client.js'
+import type { Settings } from './options.js'
 
 /** Another connection has the lock, or an open transaction has the only connection. Nothing was done. */
 const BUSY = /^(SQLITE_BUSY|SQLITE_LOCKED|TRANSACTION_BUSY|TRANSACTION_ACTIVE)/
@@ -41,6 +42,22 @@ function isRetryable(error: Error): boolean {
   return !WRONG.test(code) && !/^4(?!08|29)\d\d$/.test(statusOf(error))
 }
 
+/** Whether no reply came in time: by `within`, and by the signals of fetch. */
+const isSilence = (error: unknown): boolean => error instanceof Error && error.name === 'TimeoutError'
+
+/** What work results in, or a `TimeoutError`. Whatever becomes of it after that, nobody looks at. */
+async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new DOMException(`no reply for ${milliseconds} ms`, 'TimeoutError')), milliseconds)
+  })
+  try {
+    return await Promise.race([work, silence])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** What a driver's error is to a caller. */
 export function toStoreError(error: unknown, writes: boolean): unknown {
   if (error instanceof StoreError || !(error instanceof Error)) return error
@@ -52,6 +69,7 @@ export function toStoreError(error: unknown, writes: boolean): unknown {
     const untold = code.startsWith('SQLITE_IOERR')
     return new OutcomeUnknown('libSQL has not told whether it has committed', error, { untold })
   }
+  if (isSilence(error)) return new StoreUnavailable('libSQL has not replied in time', error)
   const reason = `libSQL failed${code === '' ? '' : ` with ${code}`}`
   return new StoreUnavailable(reason, error, { retryable: isRetryable(error) })
 }
@@ -104,14 +122,17 @@ export class LibsqlExecutor implements SqlExecutor {
   readonly transact?: SqlExecutor['transact']
   readonly #connection: Connection
   readonly #lockTimeout: number
+  readonly #timeout: number
   readonly #underWay = new Set<Promise<unknown>>()
   #lastWrite: Promise<unknown> = Promise.resolve()
+  /** The last write has got no reply. */
+  #isSilent = false
   #closed = false
 
-  /** @param lockTimeout how long to wait for other writers, in milliseconds */
-  constructor(connection: Connection, lockTimeout: number) {
+  constructor(connection: Connection, { lockTimeout, timeout }: Pick<Settings, 'lockTimeout' | 'timeout'>) {
     this.#connection = connection
     this.#lockTimeout = lockTimeout
+    this.#timeout = timeout
     if (connection.client.protocol === 'file') {
       this.transact = (work) =>
         this.#inTurn(() =>
@@ -123,10 +144,12 @@ export class LibsqlExecutor implements SqlExecutor {
   }
 
   async read(statements: readonly Sql[], from: 'primary' | 'replica' = 'primary'): Promise<SqlResult[]> {
-    const { replica } = this.#connection
     const batch = statements.map(toStatement)
     const results = await this.#run(async () => {
-      if (from === 'primary' || replica === undefined) return this.#batch(batch, 'read')
+      const { client, replica: open } = this.#connection
+      if (from === 'primary' || open === undefined) return this.#batch(batch, 'read')
+      await client.execute('SELECT 1')
+      const replica = open()
       await replica.sync()
       const copied: ResultSet[] = []
       // One by one: the driver sends a batch to the primary.
@@ -147,7 +170,14 @@ export class LibsqlExecutor implements SqlExecutor {
   /** One at a time: there is one lock, and where many wait for it at once, sqld stands still for seconds. */
   #inTurn<T>(write: () => Promise<T>): Promise<T> {
     return this.#track(() => {
-      const turn = this.#lastWrite.then(() => this.#attempt(write, true))
+      const deadline = performance.now() + this.#timeout
+      const turn = this.#lastWrite.then(() => {
+        // Else each of many would wait for a reply of its own, one after the other.
+        if (this.#isSilent && performance.now() >= deadline) {
+          throw new StoreUnavailable(`libSQL has not replied for ${this.#timeout} ms to what was written before`)
+        }
+        return this.#attempt(write, true)
+      })
       this.#lastWrite = turn.catch(() => {})
       return turn
     })
@@ -159,8 +189,26 @@ export class LibsqlExecutor implements SqlExecutor {
   }
 
   /** A transaction of the caller's that has the write lock from its start. */
-  begin(): Promise<Transaction> {
-    return this.#run(() => this.#begin('write'))
+  async begin(): Promise<Transaction> {
+    let last: Promise<Transaction> | undefined
+    try {
+      return await this.#run(() => {
+        last = this.#begin('write')
+        return last
+      })
+    } catch (error) {
+      // One that has begun after all would keep the lock.
+      last?.then(
+        (transaction) => transaction.close(),
+        () => {},
+      )
+      throw error
+    }
+  }
+
+  /** What a server replies; a file, the driver has read or written when it returns. @throws `TimeoutError` */
+  inTime<T>(reply: Promise<T>): Promise<T> {
+    return this.#connection.client.protocol === 'file' ? reply : within(this.#timeout, reply)
   }
 
   async close(): Promise<void> {
@@ -218,19 +266,27 @@ export class LibsqlExecutor implements SqlExecutor {
     }
   }
 
-  /** Tries again while another connection has the lock, and what changes nothing also when no answer came. */
+  /** Tries again while another connection has the lock, and what changes nothing also when its connection was cut. */
   async #attempt<T>(work: () => Promise<T>, writes: boolean): Promise<T> {
     const deadline = performance.now() + this.#lockTimeout
     for (let attempt = 1; ; attempt++) {
+      const { client } = this.#connection
       try {
-        return await work()
+        const result = await this.inTime(work())
+        if (writes) this.#isSilent = false
+        return result
       } catch (error) {
+        // Was waiting in it and was not sent.
+        if (codeOf(error) === 'CLIENT_CLOSED' && client !== this.#connection.client) continue
+        if (writes) this.#isSilent = isSilence(error)
+        if (isSilence(error)) this.#connection.replace?.(client)
         const busy = BUSY.test(codeOf(error))
         if (busy && performance.now() >= deadline) {
           throw new StoreUnavailable(`the database stayed locked for ${this.#lockTimeout} ms`, error)
         }
         const lost = toStoreError(error, true) instanceof OutcomeUnknown && codeOf(error) !== TOO_LARGE
-        if (!busy && (writes || !lost || attempt === READ_ATTEMPTS)) throw toStoreError(error, writes)
+        const mayRepeat = !writes && lost && !isSilence(error) && attempt < READ_ATTEMPTS
+        if (!busy && !mayRepeat) throw toStoreError(error, writes)
         await pause(0.2 + Math.random() * 1.5)
       }
     }
@@ -241,10 +297,12 @@ export class LibsqlExecutor implements SqlExecutor {
 export class TransactionExecutor implements SqlExecutor {
   readonly reasonOf = reasonOf
   readonly #transaction: Transaction
+  readonly #outer: LibsqlExecutor
   #failure: { readonly error: unknown } | undefined
 
-  constructor(transaction: Transaction) {
+  constructor(transaction: Transaction, outer: LibsqlExecutor) {
     this.#transaction = transaction
+    this.#outer = outer
   }
 
   /** @throws what a write has failed with: a part of it may be written, so the transaction can only be rolled back */
@@ -254,7 +312,7 @@ export class TransactionExecutor implements SqlExecutor {
 
   async read(statements: readonly Sql[]): Promise<SqlResult[]> {
     try {
-      return (await this.#transaction.batch(statements.map(toStatement))).map(toResult)
+      return (await this.#outer.inTime(this.#transaction.batch(statements.map(toStatement)))).map(toResult)
     } catch (error) {
       throw toStoreError(error, false)
     }

@@ -11,13 +11,18 @@ export interface LibsqlOptions extends StoreOptions {
   groupCommit?: boolean
   /** How long to wait for other writers of a file, in milliseconds. Default: 5000. */
   lockTimeout?: number
+  /** How long to wait for a reply of a server, in milliseconds. Default: 10000. */
+  timeout?: number
 }
 
 export type Settings = Required<Omit<LibsqlOptions, 'onWarning' | 'numbers'>>
 
+/** The longest delay of a timer; a longer one would be none. */
+const MAX_DELAY = 2 ** 31 - 1
+
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: LibsqlOptions): Settings {
-  checkStoreOptions(options, ['prefix', 'createSchema', 'traceMax', 'groupCommit', 'lockTimeout'])
+  checkStoreOptions(options, ['prefix', 'createSchema', 'traceMax', 'groupCommit', 'lockTimeout', 'timeout'])
   const { prefix = 'harel', createSchema = true, traceMax = 200, groupCommit = true, lockTimeout = 5000 } = options
   Names(prefix)
   return {
@@ -26,5 +31,6 @@ export function checkOptions(options: LibsqlOptions): Settings {
     traceMax: checkCount('traceMax', traceMax),
     groupCommit: checkFlag('groupCommit', groupCommit),
     lockTimeout: checkCount('lockTimeout', lockTimeout),
+    timeout: checkCount('timeout', options.timeout ?? 10_000, 1, MAX_DELAY),
   }
 }

@@ -33,7 +33,7 @@ export class LibsqlStore extends CheckedStore {
     const { onWarning = console.warn } = options
     const connection = opened.get(checkClient(client)) ?? borrow(client)
     const capabilities: Mutable<StoreCapabilities> = { ...connection.capabilities }
-    const executor = new LibsqlExecutor(connection, settings.lockTimeout)
+    const executor = new LibsqlExecutor(connection, settings)
     const { backend, opened: ready } = lazyBackend(capabilities, async () => {
       try {
         if (client.protocol === 'file') {
@@ -45,6 +45,7 @@ export class LibsqlStore extends CheckedStore {
           }
         }
         const { summary } = await prepareRemoteSchema(executor, settings, onWarning)
+        connection.replica?.()
         return new RemoteSqliteBackend(executor, capabilities, { ...settings, summary })
       } catch (error) {
         connection.close()
@@ -66,8 +67,8 @@ export class LibsqlStore extends CheckedStore {
    * @throws InvalidPrefix, InvalidArgument, SchemaMissing, StoreUnavailable
    */
   static async connect(config: Config, options: LibsqlOptions = {}): Promise<LibsqlStore> {
-    checkOptions(options)
-    const connection = connect(config)
+    const { timeout } = checkOptions(options)
+    const connection = connect(config, timeout)
     opened.set(connection.client, connection)
     const store = new LibsqlStore(connection.client, options)
     await store.#opened()
@@ -82,7 +83,7 @@ export class LibsqlStore extends CheckedStore {
   async transaction<T>(work: (store: ExecutionStore, tx: Transaction) => Promise<T>): Promise<T> {
     const outer = await this.#opened()
     const tx = await this.#executor.begin()
-    const executor = new TransactionExecutor(tx)
+    const executor = new TransactionExecutor(tx, this.#executor)
     const bound = new CheckedStore(outer.within(executor), this.#options)
     const { store, restoreVersions } = keepVersions<ExecutionStore>(bound)
     let working = true
@@ -90,7 +91,7 @@ export class LibsqlStore extends CheckedStore {
       const result = await work(store, tx)
       working = false
       executor.check()
-      await commit(tx, this.#client)
+      await this.#executor.inTime(commit(tx, this.#client))
       return result
     } catch (error) {
       restoreVersions()

@@ -309,6 +309,8 @@ test.each([
   { traceMax: -1 },
   { traceMax: 1.5 },
   { lockTimeout: Number.NaN },
+  { timeout: 0 },
+  { timeout: 2 ** 31 },
   { createSchema: 1 },
   { groupCommit: 'no' },
 ])('the options %o are refused before anything is opened', async (options) => {
