@@ -1,9 +1,9 @@
 /** The codec, measured against bare JSON. */
 import { decodeExecution, prepareCommit } from '@harel/store-base'
 import { measureInTurns, timesLonger } from './measure.ts'
-import { compare, resultsOf } from './report.ts'
+import { compare, resultOf } from './results.ts'
 import type { Backend } from './settings.ts'
-import { advance, largeSubject } from './workload.ts'
+import { advance, largeSubject } from './subjects.ts'
 
 export const codec: Backend = {
   describe: async () => [],
@@ -28,8 +28,16 @@ export const codec: Backend = {
           },
         }
         const timings = await measureInTurns(operations, { seconds, turnMs: 20, repeat: 20, onProgress })
-        const ratio = compare(timesLonger(timings.codec, timings.JSON), '× the time of JSON', { max: 2 })
-        return resultsOf('codec', 'encode and decode, 2 kB', timings, { comparisons: { codec: [ratio] } })
+        const ratio = timesLonger(timings.codec, timings.JSON)
+        const task = { backend: 'codec', workload: 'encode and decode, 2 kB', concurrency: 1 }
+        return [
+          {
+            ...resultOf({ ...task, variant: 'codec', role: 'store' }, timings.codec),
+            ratioToDriver: ratio,
+            comparisons: [compare(ratio, '× the time of JSON', { max: 2 })],
+          },
+          resultOf({ ...task, variant: 'JSON', role: 'driver' }, timings.JSON),
+        ]
       },
     },
   ],

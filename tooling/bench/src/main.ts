@@ -1,11 +1,15 @@
 import { writeFileSync } from 'node:fs'
 import { backends } from './backends/index.ts'
 import { describeMachine } from './machine.ts'
-import { missed, type Result, table } from './report.ts'
+import { table } from './report/table.ts'
+import { missed, type Result, toJson } from './results.ts'
 import { type Backend, HELP, type Measure, readArguments, type Settings } from './settings.ts'
 
-const isChosen = ({ name }: Measure, { only }: Settings): boolean =>
-  only.length === 0 || only.some((wanted) => name.startsWith(wanted))
+function isChosen({ name, workload }: Measure, { only, workload: wanted }: Settings): boolean {
+  if (only.length > 0 && !only.some((beginning) => name.startsWith(beginning))) return false
+  if (wanted === undefined) return only.length > 0 || workload === undefined || workload === 'commit'
+  return wanted.includes('all') || (workload !== undefined && wanted.includes(workload))
+}
 
 /** @throws Error when one is unknown */
 function choose(names: readonly string[]): Promise<Backend[]> {
@@ -53,7 +57,7 @@ async function main(): Promise<void> {
     progress.done()
   }
   console.log(`\n${table(results)}`)
-  if (settings.json !== undefined) writeFileSync(settings.json, `${JSON.stringify(results, null, 2)}\n`)
+  if (settings.json !== undefined) writeFileSync(settings.json, toJson(results))
   if (settings.check && missed(results) > 0) process.exitCode = 1
 }
 

@@ -1,7 +1,14 @@
 /** One thing to be timed: synchronous, or asynchronous with so many under way at once. */
-export type Operation =
-  | { run: () => unknown; concurrency?: undefined }
-  | { run: () => Promise<unknown>; concurrency: number }
+export type Operation = Turned &
+  ({ run: () => unknown; concurrency?: undefined } | { run: () => Promise<unknown>; concurrency: number })
+
+/** What an operation needs, where it uses something up. */
+export interface Turned {
+  /** Called before each turn, and not timed. */
+  prepare?: (() => Promise<unknown>) | undefined
+  /** How often the operation is done in a turn, instead of as often as there is time for. */
+  times?: number | undefined
+}
 
 /** What an operation took, in milliseconds. */
 export interface Timing {
@@ -45,22 +52,29 @@ interface Turn {
   latencies: number[]
 }
 
-function takeTurn({ run }: { run: () => unknown }, turnMs: number, repeat: number): Turn {
+function takeTurn(run: () => unknown, times: number | undefined, turnMs: number, repeat: number): Turn {
   const latencies: number[] = []
   const start = performance.now()
+  const isOver = () => (times === undefined ? before - start >= turnMs : latencies.length >= times)
   let before = start
   do {
     for (let i = 0; i < repeat; i++) run()
     const after = performance.now()
     latencies.push((after - before) / repeat)
     before = after
-  } while (before - start < turnMs)
+  } while (!isOver())
   return { elapsed: before - start, latencies }
 }
 
-async function takeConcurrentTurn(run: () => Promise<unknown>, concurrency: number, turnMs: number): Promise<Turn> {
+async function takeConcurrentTurn(
+  run: () => Promise<unknown>,
+  concurrency: number,
+  times: number | undefined,
+  turnMs: number,
+): Promise<Turn> {
   const latencies: number[] = []
   const start = performance.now()
+  const isOver = (now: number) => (times === undefined ? now - start >= turnMs : latencies.length >= times)
   const caller = async () => {
     let before = performance.now()
     do {
@@ -68,7 +82,7 @@ async function takeConcurrentTurn(run: () => Promise<unknown>, concurrency: numb
       const after = performance.now()
       latencies.push(after - before)
       before = after
-    } while (before - start < turnMs)
+    } while (!isOver(before))
   }
   await Promise.all(Array.from({ length: concurrency }, caller))
   return { elapsed: performance.now() - start, latencies }
@@ -86,23 +100,22 @@ export async function measureInTurns<Name extends string>(
   { seconds, turnMs = 50, repeat = 1, onProgress }: Turns,
 ): Promise<Record<Name, Timing>> {
   const names = Object.keys(operations) as Name[]
-  const takeTurnOf = (name: Name) => {
-    const operation = operations[name]
-    return operation.concurrency === undefined
-      ? takeTurn(operation, turnMs, repeat)
-      : takeConcurrentTurn(operation.run, operation.concurrency, turnMs)
-  }
+  const takeTurnOf = ({ run, concurrency, times }: Operation) =>
+    concurrency === undefined
+      ? takeTurn(run, times, turnMs, repeat)
+      : takeConcurrentTurn(run, concurrency, times, turnMs)
   const taken = names.map((name) => ({ name, rounds: [] as number[], cpu: [] as number[], latencies: [] as number[] }))
   const rounds = Math.max(1, Math.round((seconds * 1000) / turnMs))
   const warmUp = Math.ceil(rounds / 5)
   for (let round = -warmUp; round < rounds; round++) {
     for (const { name, rounds, cpu, latencies } of taken) {
+      await operations[name].prepare?.()
       const before = cpuMs()
-      const turn = await takeTurnOf(name)
+      const turn = await takeTurnOf(operations[name])
       if (round < 0) continue
-      const operations = turn.latencies.length * repeat
-      cpu.push((cpuMs() - before) / operations)
-      rounds.push(turn.elapsed / operations)
+      const done = turn.latencies.length * repeat
+      cpu.push((cpuMs() - before) / done)
+      rounds.push(turn.elapsed / done)
       for (const latency of turn.latencies) latencies.push(latency)
     }
     // Whoever comes second may profit or suffer from the first.

@@ -1,12 +1,17 @@
 import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { Result } from './report.ts'
+import type { Result } from './results.ts'
+import { BYTES } from './subjects.ts'
 
 export interface Settings {
   /** How long each variant is measured. */
   readonly seconds: number
-  /** How many executions the large database holds; a tenth as many events are pending in it. */
+  /** Names of workloads; undefined: `commit`, and what is no workload of all backends. */
+  readonly workload: readonly string[] | undefined
+  /** Sizes of payloads, in bytes. */
+  readonly payload: readonly number[]
+  /** How many executions and pending events the database of the largest growth holds. */
   readonly rows: number
   /** Where databases are made: what its disk takes for an fsync is a part of every number. */
   readonly dir: string
@@ -25,6 +30,8 @@ export interface Settings {
 /** One entry of the benchmark. */
 export interface Measure {
   readonly name: string
+  /** Absent: of a measure that is one by itself. */
+  readonly workload?: string
   /** @param onProgress told the part that is done, from 0 to 1 */
   run(settings: Settings, onProgress: (part: number) => void): Promise<Result[]>
 }
@@ -39,6 +46,10 @@ export interface Backend {
 export const HELP = `npm run bench -- [options]
 
   --backend NAME  measure only this backend; may be repeated
+  --workload NAME,NAME,…
+                  measure these workloads, or all (commit)
+  --payload N,N,…
+                  sizes of payloads in bytes, for commit and load (600)
   --only NAME     measure only what is called so or begins so; may be repeated
   --concurrency N,N,…
                   how many commits are under way at once on a server (1,16,256)
@@ -56,6 +67,9 @@ const positive = (option: string, text: string): number => {
   return value
 }
 
+const integers = (option: string, text: string): number[] =>
+  text.split(',').map((part) => Math.ceil(positive(option, part)))
+
 // npm and pnpm run scripts in the package's own folder, and say where they were called.
 const atCaller = (path: string): string => resolve(process.env.INIT_CWD ?? '', path)
 
@@ -69,6 +83,8 @@ export function readArguments(args: readonly string[]): Settings & { help: boole
       only: { type: 'string', multiple: true, default: [] },
       concurrency: { type: 'string', default: '1,16,256' },
       seconds: { type: 'string', default: '5' },
+      workload: { type: 'string' },
+      payload: { type: 'string', default: String(BYTES) },
       rows: { type: 'string', default: '1000000' },
       dir: { type: 'string', default: tmpdir() },
       json: { type: 'string' },
@@ -82,7 +98,9 @@ export function readArguments(args: readonly string[]): Settings & { help: boole
     dir: atCaller(values.dir),
     json: values.json === undefined ? undefined : atCaller(values.json),
     seconds: positive('seconds', values.seconds),
-    concurrency: values.concurrency.split(',').map((text) => Math.ceil(positive('concurrency', text))),
+    workload: values.workload?.split(','),
+    payload: integers('payload', values.payload),
+    concurrency: integers('concurrency', values.concurrency),
     rows: Math.ceil(positive('rows', values.rows)),
   }
 }

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { measureInTurns, percentile, type Timing, timesLonger } from '../src/measure.ts'
-import { compare, type Result, table } from '../src/report.ts'
+import { table } from '../src/report/table.ts'
+import { compare } from '../src/results.ts'
 
 const timing = (rounds: number[]): Timing => ({ rounds, opsPerSecond: 0, p50Ms: 0, p99Ms: 0, cpuMs: 0 })
 
@@ -49,9 +50,12 @@ test('operations are measured in turns, and with as many under way as wanted', a
 test('a missed target is told in the table', () => {
   const measured = { opsPerSecond: 1234.5, p50Ms: 0.5, p99Ms: 1, cpuMs: 0.25 }
   const comparisons = [compare(1.31, '× the time by hand', { max: 1.3 }), compare(5, '× the speed', { min: 5 })]
-  const result: Result = { backend: 'x', workload: 'w', variant: 'v', concurrency: 1, ...measured, comparisons }
-  const [, first, second] = table([result]).split('\n')
-  expect(first).toMatch(/^x w +v +1 +1,235 +0\.500 +1\.000 +0\.250 +1\.31 × the time by hand +≤ 1\.3 +OVER$/)
+  const ratios = { ratioToDriver: 1.31, ratioToBestPeer: null, roundTrips: 1 }
+  const what = { backend: 'x', workload: 'w', variant: 'v', role: 'store', concurrency: 1 } as const
+  const [, first, second] = table([{ ...what, ...measured, ...ratios, comparisons }]).split('\n')
+  expect(first).toMatch(
+    /^x w +v +1 +1,235 +0\.500 +1\.000 +1\.31 +0\.250 +1\.00 +1\.31 × the time by hand +≤ 1\.3 +OVER$/,
+  )
   expect(second).toMatch(/^ +5\.00 × the speed +≥ 5 +ok$/)
 })
 
@@ -68,36 +72,61 @@ describe('the program', () => {
       env: { ...process.env, INIT_CWD: folder },
     })
 
-  const measured = (...args: string[]): { stdout: string; results: Result[]; judged: string[] } => {
+  type Entry = Record<'opsPerSecond' | 'p50Ms' | 'p99Ms' | 'concurrency', number> &
+    Record<'ratioToDriver' | 'ratioToBestPeer', number | null> &
+    Record<'backend' | 'workload' | 'variant', string>
+
+  const measured = (...args: string[]): { stdout: string; results: Entry[] } => {
     const { status, stdout, stderr } = run('--seconds', '0.02', '--json', 'bench.json', ...args)
     expect(stderr).not.toMatch(/error/i)
     expect(status).toBe(0)
-    const results = JSON.parse(readFileSync(join(folder, 'bench.json'), 'utf8')) as Result[]
+    const results = JSON.parse(readFileSync(join(folder, 'bench.json'), 'utf8')) as Entry[]
     for (const { opsPerSecond, p50Ms, p99Ms } of results) {
       expect(opsPerSecond).toBeGreaterThan(0)
       expect(p50Ms).toBeGreaterThan(0)
       expect(p99Ms).toBeGreaterThanOrEqual(p50Ms)
     }
-    const judged = results.filter(({ comparisons }) => comparisons.length > 0)
-    return { stdout, results, judged: judged.map(({ workload, variant }) => `${workload}: ${variant}`) }
+    return { stdout, results }
   }
 
-  test('measures SQLite on durable databases, writes it as JSON and leaves no files', () => {
-    const { stdout, judged } = measured('--backend', 'codec', '--backend', 'sqlite', '--rows', '3000')
+  const namesOf = (results: Entry[]) => results.map(({ workload, variant }) => `${workload}: ${variant}`)
+
+  test('measures every workload on durable SQLite files beside the driver by hand, and leaves no files', () => {
+    const workloads = [
+      'state',
+      'commit',
+      'full',
+      'load',
+      'load-for-event',
+      'relay',
+      'timers',
+      'list-first',
+      'list-deep',
+    ]
+    const { stdout, results } = measured('--backend', 'sqlite', '--workload', workloads.join(), '--concurrency', '1')
     expect(stdout).toContain('synchronous FULL')
-    expect(judged).toEqual([
-      'encode and decode, 2 kB: codec',
-      'commit, 600 B: SqliteStore',
-      'commit, 600 B: AsyncSqliteStore alone',
-      'commit, 600 B: AsyncSqliteStore',
-      'commit, 600 B, 3000 stored: SqliteStore',
-      ...['all', 'one status', 'rare status', 'three statuses', 'definition', 'roots'].map((filter) =>
-        expect.stringMatching(`list ${filter}, 3000 stored: page \\d+`),
-      ),
-      expect.stringMatching(/list status of a definition, 3000 stored: page \d+/),
-      expect.stringMatching(/list statuses of root orders, 3000 stored: page \d+/),
-    ])
+    const judged = results.filter(({ ratioToDriver }) => ratioToDriver !== null)
+    expect(namesOf(judged)).toEqual(workloads.flatMap((name) => [`${name}: SqliteStore`, `${name}: AsyncSqliteStore`]))
+    const beside = results.filter(({ ratioToBestPeer }) => ratioToBestPeer !== null)
+    expect(new Set(beside.map(({ workload }) => workload))).toEqual(new Set(['state', 'commit', 'full']))
     expect(readdirSync(folder)).toEqual(['bench.json'])
+  }, 120_000)
+
+  test('writes exactly what the results are as JSON', () => {
+    const { results } = measured('--backend', 'codec')
+    const members = ['backend', 'workload', 'concurrency', 'variant', 'opsPerSecond', 'p50Ms', 'p99Ms']
+    for (const result of results) expect(Object.keys(result)).toEqual([...members, 'ratioToDriver', 'ratioToBestPeer'])
+  }, 120_000)
+
+  test('measures listings of SQLite with every kind of filter', () => {
+    const { results } = measured('--only', 'sqlite-listings', '--rows', '3000')
+    expect(new Set(results.map(({ workload }) => workload)).size).toBe(8)
+    expect(readdirSync(folder)).toEqual(['bench.json'])
+  }, 120_000)
+
+  test('measures each size of payload that is asked for', () => {
+    const { results } = measured('--only', 'libsql-load', '--payload', '600,20000', '--concurrency', '1')
+    expect(new Set(results.map(({ workload }) => workload))).toEqual(new Set(['load', 'load 20 kB', 'load-for-event']))
   }, 120_000)
 
   test.each([
@@ -105,21 +134,22 @@ describe('the program', () => {
     { backend: 'rqlite', store: 'RqliteStore', durable: 'each write synced in its Raft log' },
     { backend: 'postgres', store: 'PostgresStore', durable: 'fsync on, synchronous_commit on' },
     { backend: 'redis', store: 'RedisStore', durable: 'appendonly yes, appendfsync always' },
+    { backend: 'mongo', store: 'MongoStore', durable: 'writes wait for a majority and the journal' },
   ])(
-    'measures $backend at each concurrency',
+    'measures $backend at each concurrency, beside the driver by hand',
     ({ backend, store, durable }) => {
-      const { stdout, results, judged } = measured('--only', `${backend}-commit`, '--concurrency', '1,256')
+      const { stdout, results } = measured('--only', `${backend}-load`, '--concurrency', '1,16')
       expect(stdout).toContain(durable)
-      const ours = results.filter(({ variant }) => variant === store)
-      expect(ours.map(({ concurrency }) => concurrency)).toEqual([1, 256])
-      expect(judged).toEqual([`commit, 600 B: ${store}`, `commit, 600 B: ${store}`])
+      const ours = results.filter(({ variant, workload }) => variant === store && workload === 'load')
+      expect(ours.map(({ concurrency }) => concurrency)).toEqual([1, 16])
+      for (const { ratioToDriver } of ours) expect(ratioToDriver).toBeGreaterThan(0)
     },
     600_000,
   )
 
   test('measures the runner on SQLite, beside what is written by hand', () => {
-    const { results, judged } = measured('--only', 'runner-sqlite', '--concurrency', '1,16')
-    expect(judged).toEqual(['event: DurableRunner', 'event: DurableRunner'])
+    const { stdout, results } = measured('--only', 'runner-sqlite', '--concurrency', '1,16')
+    expect(stdout).toContain('× the time of load, transition, commit')
     expect(results.map(({ workload }) => workload)).toContain('parent and child')
     expect(readdirSync(folder)).toEqual(['bench.json'])
   }, 120_000)
@@ -137,6 +167,6 @@ describe('the program', () => {
       expect(status).toBe(2)
       expect(stderr).toContain(there)
     },
-    60_000,
+    120_000,
   )
 })

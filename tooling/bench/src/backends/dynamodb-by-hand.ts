@@ -1,14 +1,29 @@
-/** The writes of a commit with the SDK alone: a number for the event, then a transaction of the same items. */
+/** The SDK alone: a number for the event, then a transaction of the same items. */
 import { randomUUID } from 'node:crypto'
-import { type DynamoDBClient, TransactWriteItemsCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb'
-import { nextEventId, type Subject, wireEvent } from '../workload.ts'
+import {
+  type DynamoDBClient,
+  GetItemCommand,
+  TransactWriteItemsCommand,
+  UpdateItemCommand,
+} from '@aws-sdk/client-dynamodb'
+import type { Actions } from '../contender.ts'
+import { nextEventId, type Subject, wireEvent } from '../subjects.ts'
 
 const S = (text: string) => ({ S: text })
 const N = (value: number) => ({ N: String(value) })
 const orNull = (text: string | null) => (text === null ? { NULL: true as const } : S(text))
 
-/** Commits to the tables of the store. */
-export const transactions = (client: DynamoDBClient) => async (subject: Subject) => {
+/** On the tables of the store. */
+export const byHand = (client: DynamoDBClient): Partial<Actions> => ({
+  commit: (subject) => commit(client, subject),
+  load: async (id) => {
+    const request = { TableName: 'harel_executions', Key: { id: S(id) }, ConsistentRead: true }
+    const { Item } = await client.send(new GetItemCommand(request))
+    return JSON.parse(Item?.data?.S ?? '')
+  },
+})
+
+async function commit(client: DynamoDBClient, subject: Subject): Promise<number[]> {
   const { execution, wire } = subject
   const counted = await client.send(
     new UpdateItemCommand({

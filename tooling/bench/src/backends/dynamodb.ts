@@ -1,20 +1,13 @@
-/** DynamoStore beside transactions by hand, on one server; and the requests that its commits take. */
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb'
+/** DynamoStore beside transactions by hand, on one server. */
+import { DeleteTableCommand, DynamoDBClient, ListTablesCommand } from '@aws-sdk/client-dynamodb'
 import { DynamoStore } from '@harel/store-dynamodb'
-import { startServer, type TestServer } from '@harel-tooling/test-servers'
-import { type Goal, measureCommits } from '../commits.ts'
+import { storeContender } from '../contender.ts'
 import { versionOf } from '../machine.ts'
-import { compare } from '../report.ts'
-import type { Backend, Measure } from '../settings.ts'
-import { BYTES, commitOf, nextEventId, type Subject, subject, turns } from '../workload.ts'
-import { transactions } from './dynamodb-by-hand.ts'
-
-/** Enough that all concurrent commits are of different executions. */
-const EXECUTIONS = 512
-
-let started: Promise<TestServer> | undefined
-/** Of its own, without tables. It ends with this process. */
-const server = (): Promise<TestServer> => (started ??= startServer('dynamodb', { own: true }))
+import { serverOf } from '../servers.ts'
+import type { Backend } from '../settings.ts'
+import { measuresOf, type Site } from '../site.ts'
+import type { Goal } from '../variants.ts'
+import { byHand } from './dynamodb-by-hand.ts'
 
 const connect = (endpoint: string): DynamoDBClient =>
   new DynamoDBClient({
@@ -25,73 +18,50 @@ const connect = (endpoint: string): DynamoDBClient =>
     requestHandler: { httpAgent: { keepAlive: true, maxSockets: 256 } },
   })
 
-/** Executions that are stored, in turn. */
-async function stored(store: DynamoStore, prefix: string): Promise<() => Subject> {
-  const subjects = Array.from({ length: EXECUTIONS }, (_, n) => subject({ id: `${prefix}-${n}` }, BYTES))
-  await Promise.all(subjects.map(({ execution }) => store.commit(execution)))
-  return turns(subjects)
-}
+const site: Site = {
+  backend: 'dynamodb',
+  protocol: 'http',
 
-type Variant = 'DynamoStore' | 'transactions by hand'
-
-const GOALS: readonly Goal<Variant>[] = [1, 16, 64, 256].map((at) => ({
-  at,
-  variant: 'DynamoStore',
-  beside: 'transactions by hand',
-  target: { max: 1.3 },
-}))
-
-/** The most requests of a commit with an event: those who wait for seqs at the same moment share one. */
-const requestGoal = (atOnce: number) => ({ max: atOnce < 64 ? 2 : 1.2 })
-
-const commit: Measure = {
-  name: 'dynamodb-commit',
-  async run(settings, onProgress) {
-    const client = connect((await server()).url)
-    const store = new DynamoStore(client)
-    const byHand = connect((await server()).url)
-    const by = transactions(byHand)
-    const count = { requests: 0, commits: 0 }
-    client.middlewareStack.add(
-      (next) => (args) => {
-        count.requests += 1
-        return next(args)
+  async database() {
+    const { url } = await serverOf('dynamodb')
+    return {
+      url,
+      async [Symbol.asyncDispose]() {
+        const client = connect(url)
+        const { TableNames = [] } = await client.send(new ListTablesCommand())
+        await Promise.all(TableNames.map((TableName) => client.send(new DeleteTableCommand({ TableName }))))
+        client.destroy()
       },
-      { step: 'finalizeRequest', priority: 'low' },
-    )
-    try {
-      const [ours, theirs] = [await stored(store, 'store'), await stored(store, 'hand')]
-      const variants: Record<Variant, () => Promise<unknown>> = {
-        DynamoStore: () => {
-          count.commits += 1
-          return store.commit(...commitOf(ours(), nextEventId()))
-        },
-        'transactions by hand': () => by(theirs()),
-      }
-      const results = []
-      for (const [index, atOnce] of settings.concurrency.entries()) {
-        Object.assign(count, { requests: 0, commits: 0 })
-        const part = { ...settings, concurrency: [atOnce] }
-        const progress = (done: number) => onProgress((index + done) / settings.concurrency.length)
-        for (const result of await measureCommits('dynamodb', variants, GOALS, part, progress)) {
-          const perCommit = compare(count.requests / count.commits, 'requests a commit', requestGoal(atOnce))
-          const comparisons = result.variant === 'DynamoStore' ? [...result.comparisons, perCommit] : result.comparisons
-          results.push({ ...result, comparisons })
-        }
-      }
-      return results
-    } finally {
-      await store.close()
-      client.destroy()
-      byHand.destroy()
     }
   },
+
+  async open(url) {
+    const client = connect(url)
+    const theirs = connect(url)
+    const store = new DynamoStore(client)
+    return {
+      store,
+      contenders: [
+        storeContender('DynamoStore', store),
+        { name: 'transactions by hand', role: 'driver', does: byHand(theirs) },
+      ],
+      async [Symbol.asyncDispose]() {
+        await store.close()
+        client.destroy()
+        theirs.destroy()
+      },
+    }
+  },
+
+  goals: [1, 16, 64, 256].map(
+    (at): Goal => ({ at, variant: 'DynamoStore', beside: 'transactions by hand', target: { max: 1.3 } }),
+  ),
 }
 
 export const dynamodb: Backend = {
-  measures: [commit],
+  measures: measuresOf(site),
   async describe() {
-    const { describe } = await server()
+    const { describe } = await serverOf('dynamodb')
     return [
       `${describe()}, which is not AWS: ratios and requests count, speeds do not`,
       versionOf('@aws-sdk/client-dynamodb'),

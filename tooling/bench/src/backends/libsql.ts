@@ -2,52 +2,62 @@
 import { join } from 'node:path'
 import { LibsqlStore } from '@harel/store-libsql'
 import { createClient } from '@libsql/client'
-import { type Goal, measureCommits } from '../commits.ts'
+import Database from 'better-sqlite3'
+import { storeContender } from '../contender.ts'
 import { versionOf } from '../machine.ts'
-import type { Backend, Measure } from '../settings.ts'
-import { commitOf, nextEventId, turns } from '../workload.ts'
-import { sharedBatches, singleBatches } from './libsql-by-hand.ts'
-import { fill, inFolder } from './sqlite-database.ts'
+import type { Backend } from '../settings.ts'
+import { measuresOf, type Site } from '../site.ts'
+import { byHand, sharedByHand } from './libsql-by-hand.ts'
+import { fileIn, inFolder } from './sqlite-database.ts'
 
-/** Enough that all concurrent commits are of different executions. */
-const FEW = 4096
+/** A new file in WAL mode, in which it stays. */
+function makeWal(path: string): void {
+  const db = new Database(path)
+  db.pragma('journal_mode = WAL')
+  db.close()
+}
 
-type Variant = 'LibsqlStore' | 'batch by hand' | 'shared batches by hand'
+const site: Site = {
+  backend: 'libsql',
+  async database(dir) {
+    const file = fileIn(dir)
+    makeWal(file.url)
+    return file
+  },
 
-const GOALS: readonly Goal<Variant>[] = [
-  { at: 1, variant: 'LibsqlStore', beside: 'batch by hand', target: { max: 1.3 } },
-  { at: 256, variant: 'LibsqlStore', beside: 'shared batches by hand', target: { min: 0.85 } },
-]
-
-const commit: Measure = {
-  name: 'libsql-commit',
-  run: (settings, onProgress) =>
-    inFolder(settings.dir, async (folder) => {
-      // In WAL mode.
-      const { path, subjects } = fill(join(folder, 'bench.db'), FEW)
-      const client = createClient({ url: `file:${path}` })
-      const store = new LibsqlStore(client)
-      const [batch, share, next] = [singleBatches(client), sharedBatches(client), turns(subjects)]
-      try {
-        const variants: Record<Variant, () => Promise<unknown>> = {
-          LibsqlStore: () => store.commit(...commitOf(next(), nextEventId())),
-          'batch by hand': () => batch(next()),
-          'shared batches by hand': () => share(next()),
-        }
-        return await measureCommits('libsql', variants, GOALS, settings, onProgress)
-      } finally {
+  async open(path) {
+    const client = createClient({ url: `file:${path}` })
+    const store = new LibsqlStore(client)
+    return {
+      store,
+      contenders: [
+        storeContender('LibsqlStore', store),
+        { name: 'batches by hand', role: 'driver', does: byHand(client) },
+        { name: 'shared batches by hand', role: 'driver', does: sharedByHand(client), from: 2 },
+      ],
+      async [Symbol.asyncDispose]() {
         await store.close()
         client.close()
-      }
-    }),
+      },
+    }
+  },
+
+  goals: [
+    { at: 1, variant: 'LibsqlStore', beside: 'batches by hand', target: { max: 1.3 } },
+    { at: 256, variant: 'LibsqlStore', beside: 'shared batches by hand', target: { min: 0.85 } },
+  ],
 }
 
 export const libsql: Backend = {
-  measures: [commit],
+  measures: measuresOf(site),
   describe: (dir) =>
     inFolder(dir, async (folder) => {
-      const client = createClient({ url: `file:${fill(join(folder, 'bench.db'), 1).path}` })
+      const path = join(folder, 'bench.db')
+      makeWal(path)
+      const client = createClient({ url: `file:${path}` })
+      const store = new LibsqlStore(client)
       try {
+        await store.load('nothing')
         const { rows } = await client.execute(
           'SELECT sqlite_version() AS version, journal_mode, synchronous FROM pragma_journal_mode, pragma_synchronous',
         )
@@ -57,6 +67,7 @@ export const libsql: Backend = {
         const version = versionOf('@libsql/client')
         return [`${version}, SQLite ${row?.version}, journal ${journal}, synchronous ${level} for all`]
       } finally {
+        await store.close()
         client.close()
       }
     }),

@@ -1,15 +1,16 @@
-/** The writes of a commit with the driver alone: an allocation of a number, and an update that looks at the version. */
+/** The driver alone: an allocation of a number, and an update that looks at the version. */
 import { type Db, Double, Int32, Long } from 'mongodb'
-import { nextEventId, type Subject, wireEvent } from '../workload.ts'
+import type { Actions } from '../contender.ts'
+import { nextEventId, type Subject, wireEvent } from '../subjects.ts'
 
 const DEDUPE = 10_000
 
 /** On the store's collections and with its indexes, of documents that the store has made. */
-export function allocationAndUpdate(db: Db, prefix: string, kind: 'pipeline' | '$push') {
+export function byHand(db: Db, kind: 'pipeline' | '$push'): Partial<Actions> {
   const options = { writeConcern: { w: 'majority', journal: true } } as const
-  const executions = db.collection<{ _id: string }>(`${prefix}_executions`, options)
-  const counters = db.collection<{ _id: string; n: number }>(`${prefix}_counters`, options)
-  return async ({ execution, wire }: Subject): Promise<void> => {
+  const executions = db.collection<{ _id: string; data: string }>('harel_executions', options)
+  const counters = db.collection<{ _id: string; n: number }>('harel_counters', options)
+  const commit = async ({ execution, wire }: Subject): Promise<void> => {
     const id = nextEventId()
     const version = new Int32(execution.version + 1)
     wire.version = execution.version + 1
@@ -41,4 +42,9 @@ export function allocationAndUpdate(db: Db, prefix: string, kind: 'pipeline' | '
     if (matchedCount !== 1) throw new Error(`version ${execution.version} of ${wire.id} is not stored`)
     execution.version += 1
   }
+  const load = async (id: string) => {
+    const document = await executions.findOne({ _id: id }, { projection: { data: 1 }, readPreference: 'primary' })
+    return JSON.parse(document?.data ?? '')
+  }
+  return { commit, load }
 }

@@ -1,62 +1,61 @@
 /** MongoStore beside the allocation and the update that write the same document, on one server. */
 import { MongoStore } from '@harel/store-mongo'
-import { startServer, type TestServer } from '@harel-tooling/test-servers'
+import { MongoDBSaver } from '@langchain/langgraph-checkpoint-mongodb'
 import { MongoClient } from 'mongodb'
-import { type Goal, measureCommits } from '../commits.ts'
+import { storeContender } from '../contender.ts'
 import { versionOf } from '../machine.ts'
-import type { Backend, Measure } from '../settings.ts'
-import { BYTES, commitOf, nextEventId, type Subject, subject, turns } from '../workload.ts'
-import { allocationAndUpdate } from './mongo-by-hand.ts'
+import { langgraph } from '../peers/langgraph.ts'
+import { serverOf } from '../servers.ts'
+import type { Backend } from '../settings.ts'
+import { measuresOf, type Site } from '../site.ts'
+import { byHand } from './mongo-by-hand.ts'
 
-/** Enough that all concurrent commits are of different executions. */
-const EXECUTIONS = 256
+const site: Site = {
+  backend: 'mongo',
+  protocol: 'tcp',
 
-let started: Promise<TestServer> | undefined
-/** Makes every write durable before it is acknowledged. It ends with this process. */
-const server = (): Promise<TestServer> => (started ??= startServer('mongo', { own: true }))
-
-/** Executions that are stored, in turn. */
-async function stored(store: MongoStore): Promise<() => Subject> {
-  const subjects = Array.from({ length: EXECUTIONS }, (_, n) => subject({ id: `execution-${n}` }, BYTES))
-  await Promise.all(subjects.map(({ execution }) => store.commit(execution)))
-  return turns(subjects)
-}
-
-type Variant = 'MongoStore' | 'allocation and pipeline' | 'allocation and $push'
-
-const GOALS: readonly Goal<Variant>[] = [
-  { at: 1, variant: 'MongoStore', beside: 'allocation and pipeline', target: { max: 1.3 } },
-  { at: 1, variant: 'MongoStore', beside: 'allocation and $push', target: { max: 1.3 } },
-]
-
-const commit: Measure = {
-  name: 'mongo-commit',
-  run: async (settings, onProgress) => {
-    const client = new MongoClient((await server()).url)
-    try {
-      const db = client.db('bench')
-      await db.dropDatabase()
-      const [store, piped, pushed] = ['store', 'piped', 'pushed'].map((prefix) => new MongoStore(db, { prefix }))
-      if (store === undefined || piped === undefined || pushed === undefined) throw new Error('no stores')
-      const [ours, theirs, others] = [await stored(store), await stored(piped), await stored(pushed)]
-      const pipeline = allocationAndUpdate(db, 'piped', 'pipeline')
-      const push = allocationAndUpdate(db, 'pushed', '$push')
-      const variants: Record<Variant, () => Promise<unknown>> = {
-        MongoStore: () => store.commit(...commitOf(ours(), nextEventId())),
-        'allocation and pipeline': () => pipeline(theirs()),
-        'allocation and $push': () => push(others()),
-      }
-      return await measureCommits('mongo', variants, GOALS, settings, onProgress)
-    } finally {
-      await client.close()
+  async database() {
+    const { url } = await serverOf('mongo')
+    return {
+      url,
+      async [Symbol.asyncDispose]() {
+        const client = new MongoClient(url)
+        await client.db('bench').dropDatabase()
+        await client.close()
+      },
     }
   },
+
+  async open(url, peers) {
+    const client = new MongoClient(url)
+    const db = client.db('bench')
+    const store = new MongoStore(db)
+    return {
+      store,
+      contenders: [
+        storeContender('MongoStore', store),
+        { name: 'allocation and pipeline', role: 'driver', does: byHand(db, 'pipeline') },
+        { name: 'allocation and $push', role: 'driver', does: byHand(db, '$push') },
+        ...(peers ? [langgraph(new MongoDBSaver({ client, dbName: 'bench' }))] : []),
+      ],
+      async [Symbol.asyncDispose]() {
+        await store.close()
+        await client.close()
+      },
+    }
+  },
+
+  goals: [
+    { at: 1, variant: 'MongoStore', beside: 'allocation and pipeline', target: { max: 1.3 } },
+    { at: 1, variant: 'MongoStore', beside: 'allocation and $push', target: { max: 1.3 } },
+  ],
 }
 
 export const mongo: Backend = {
-  measures: [commit],
+  measures: measuresOf(site),
   async describe() {
-    const { describe } = await server()
-    return [`${describe()}, writes wait for a majority and the journal`, versionOf('mongodb')]
+    const { describe } = await serverOf('mongo')
+    const versions = ['mongodb', '@langchain/langgraph-checkpoint-mongodb'].map(versionOf)
+    return [`${describe()}, writes wait for a majority and the journal`, versions.join(', ')]
   },
 }

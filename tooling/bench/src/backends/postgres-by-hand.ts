@@ -1,87 +1,87 @@
-/** The writes of a commit with postgres.js alone: functions that do no more, and their prepared calls. */
+/** postgres.js alone: functions that do no more than the writes, their prepared calls, and prepared statements. */
 import type { Sql } from 'postgres'
-import { nextEventId, type Subject, wireEvent } from '../workload.ts'
-
-/** On the store's tables. Their trigger is left in peace, because `meta_version` is set. */
-export const FUNCTIONS = `
-CREATE FUNCTION by_hand(p_id text, p_expected int, p_definition text, p_status text, p_parent text, p_outcome text,
-    p_active_path text, p_finished_at float8, p_processed text, p_data text, p_target text, p_event text)
-RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-  number bigint;
-BEGIN
-  UPDATE harel_executions SET data = p_data, version = version + 1, meta_version = version + 1,
-      definition_id = p_definition, status = p_status, parent_id = p_parent, outcome = p_outcome,
-      active_path = p_active_path, finished_at = p_finished_at
-    WHERE id = p_id AND version = p_expected;
-  IF NOT FOUND THEN RETURN NULL; END IF;
-  INSERT INTO harel_outbox (target_id, event) VALUES (p_target, p_event) RETURNING seq INTO number;
-  INSERT INTO harel_processed_events (execution_id, event_id) VALUES (p_id, p_processed) ON CONFLICT DO NOTHING;
-  RETURN number;
-END $$;
-
-CREATE FUNCTION by_hand_all(p_ids text[], p_expected int[], p_definitions text[], p_statuses text[], p_parents text[],
-    p_outcomes text[], p_active_paths text[], p_finished_at float8[], p_processed text[], p_data text[],
-    p_targets text[], p_events text[])
-RETURNS bigint[] LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-DECLARE
-  applied text[];
-  numbers bigint[];
-BEGIN
-  PERFORM 1 FROM harel_executions WHERE id = ANY (p_ids) ORDER BY id FOR NO KEY UPDATE;
-  WITH updated AS (
-    UPDATE harel_executions x SET data = c.data, version = x.version + 1, meta_version = x.version + 1,
-        definition_id = c.definition_id, status = c.status, parent_id = c.parent_id, outcome = c.outcome,
-        active_path = c.active_path, finished_at = c.finished_at
-      FROM unnest(p_ids, p_expected, p_definitions, p_statuses, p_parents, p_outcomes, p_active_paths, p_finished_at,
-        p_data) c(id, expected, definition_id, status, parent_id, outcome, active_path, finished_at, data)
-      WHERE x.id = c.id AND x.version = c.expected RETURNING x.id
-  ) SELECT array_agg(id) INTO applied FROM updated;
-  WITH added AS (
-    INSERT INTO harel_outbox (target_id, event)
-      SELECT target, event FROM unnest(p_ids, p_targets, p_events) WITH ORDINALITY u(id, target, event, place)
-      WHERE id = ANY (applied) ORDER BY place RETURNING seq
-  ) SELECT array_agg(seq ORDER BY seq) INTO numbers FROM added;
-  INSERT INTO harel_processed_events (execution_id, event_id)
-    SELECT id, event FROM unnest(p_ids, p_processed) u(id, event) WHERE id = ANY (applied) ON CONFLICT DO NOTHING;
-  RETURN numbers;
-END $$`
+import { type Actions, PAGE } from '../contender.ts'
+import { KEPT, nextEventId, type Subject, wireEvent, wireFull } from '../subjects.ts'
+import { ALL, FULL, ONE, STATE } from './postgres-by-hand-sql.ts'
 
 type Row = readonly (string | number | null)[]
 
-/** Serialises one commit: the parameters of `by_hand`. */
-function rowOf({ execution, wire }: Subject): Row {
-  const eventId = nextEventId()
+/** The execution at its next version: the parameters of `by_hand_state`, which the others begin with. */
+function stateRow({ execution, wire }: Subject): Row {
   wire.version = execution.version + 1
-  return [
-    wire.id,
-    execution.version,
-    wire.definition_id,
-    wire.status,
-    wire.parent_id,
-    wire.outcome,
-    wire.active_path,
-    wire.finished_at,
-    eventId,
-    JSON.stringify(wire),
-    wire.id,
-    JSON.stringify(wireEvent(eventId)),
-  ]
+  const { id, definition_id, status, parent_id, outcome, active_path, finished_at } = wire
+  const data = JSON.stringify(wire)
+  return [id, execution.version, definition_id, status, parent_id, outcome, active_path, finished_at, data]
 }
 
-const ONE = 'SELECT by_hand($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)'
-const ALL = 'SELECT unnest(by_hand_all($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12))'
+function commitRow(subject: Subject): Row {
+  const eventId = nextEventId()
+  return [...stateRow(subject), eventId, JSON.stringify(wireEvent(eventId))]
+}
 
-/** One call for one commit. */
-export const singleCalls = (sql: Sql) => async (subject: Subject) => {
-  const [row] = await sql.unsafe(ONE, [...rowOf(subject)], { prepare: true }).values()
-  if (row?.[0] == null) throw new Error(`version ${subject.execution.version} of ${subject.wire.id} is not stored`)
-  subject.execution.version += 1
-  return [Number(row[0])]
+function fullRow(subject: Subject): Row {
+  const eventId = nextEventId()
+  const { events, timers, spawn, trace } = wireFull(eventId)
+  const more = [spawn.childId, spawn.rootPath, spawn.context, trace, KEPT]
+  return [...stateRow(subject), eventId, ...events, ...more, ...timers.flatMap(({ path, fireAt }) => [path, fireAt])]
+}
+
+/** One call for one commit, and one statement for each question. */
+export function byHand(sql: Sql): Actions {
+  const call = async (subject: Subject, text: string, row: Row) => {
+    const [answer] = await sql.unsafe(text, [...row], { prepare: true }).values()
+    if (answer?.[0] == null) throw new Error(`version ${subject.execution.version} of ${subject.wire.id} is not stored`)
+    subject.execution.version += 1
+    return [Number(answer[0])]
+  }
+  const ask = (text: string, ...params: (string | number)[]) => sql.unsafe(text, params, { prepare: true }).values()
+  const page = async () => {
+    const rows = await ask('SELECT seq, target_id, event FROM harel_outbox ORDER BY seq LIMIT $1', PAGE)
+    return rows.map(([seq, , event]) => ({ seq, event: JSON.parse(event) }))
+  }
+  return {
+    state: (subject) => call(subject, STATE, stateRow(subject)),
+    commit: (subject) => call(subject, ONE, commitRow(subject)),
+    full: (subject) => call(subject, FULL, fullRow(subject)),
+    load: async (id) => {
+      const [row] = await ask('SELECT data FROM harel_executions WHERE id = $1', id)
+      return JSON.parse(row?.[0])
+    },
+    loadForEvent: async (id) => {
+      const [row] = await ask(
+        `SELECT data, EXISTS (SELECT 1 FROM harel_processed_events WHERE execution_id = $1 AND event_id = $2)
+          FROM harel_executions WHERE id = $1`,
+        id,
+        nextEventId(),
+      )
+      return { execution: JSON.parse(row?.[0]), processed: row?.[1] }
+    },
+    relay: async () => {
+      const entries = await page()
+      const seqs = `{${entries.map(({ seq }) => seq).join()}}`
+      await ask('DELETE FROM harel_outbox WHERE seq = ANY ($1::bigint[])', seqs)
+      return entries
+    },
+    page,
+    timers: (now) =>
+      ask(
+        `SELECT execution_id, path, fire_at FROM harel_timers WHERE fire_at <= $1
+          ORDER BY fire_at, execution_id COLLATE "C", path COLLATE "C" LIMIT $2`,
+        now,
+        PAGE,
+      ),
+    list: ({ after }) =>
+      ask(
+        `SELECT id, definition_id, version, status, outcome, active_path, parent_id, finished_at FROM harel_executions
+          WHERE id COLLATE "C" > $1 ORDER BY id COLLATE "C" LIMIT $2`,
+        after,
+        PAGE,
+      ),
+  }
 }
 
 /** One call for all commits that wait, with another one under way. */
-export function batchedCalls(sql: Sql) {
+export function batchesByHand(sql: Sql): Partial<Actions> {
   let waiting: { row: Row; resolve: (seq: number) => void; reject: (error: unknown) => void }[] = []
   let underWay = 0
   const send = async () => {
@@ -100,8 +100,8 @@ export function batchedCalls(sql: Sql) {
     underWay--
     setImmediate(send)
   }
-  return async (subject: Subject) => {
-    const row = rowOf(subject)
+  const commit = async (subject: Subject) => {
+    const row = commitRow(subject)
     const seq = await new Promise<number>((resolve, reject) => {
       waiting.push({ row, resolve, reject })
       if (waiting.length === 1) queueMicrotask(send)
@@ -109,4 +109,5 @@ export function batchedCalls(sql: Sql) {
     subject.execution.version += 1
     return [seq]
   }
+  return { commit }
 }

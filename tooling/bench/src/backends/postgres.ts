@@ -1,95 +1,104 @@
-/** PostgresStore beside prepared calls by hand and LangGraph's checkpoints, on one server. */
+/** PostgresStore beside prepared calls by hand, LangGraph's checkpoints and queues of jobs, on one server. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { PostgresStore } from '@harel/store-postgres'
-import { startServer, type TestServer } from '@harel-tooling/test-servers'
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres'
 import client from 'postgres'
-import { type Goal, measureCommits } from '../commits.ts'
-import { stepsOf } from '../langgraph.ts'
+import { storeContender } from '../contender.ts'
 import { versionOf } from '../machine.ts'
-import type { Backend, Measure } from '../settings.ts'
-import { BYTES, commitOf, nextEventId, type Subject, subject, turns } from '../workload.ts'
-import { batchedCalls, FUNCTIONS, singleCalls } from './postgres-by-hand.ts'
+import { langgraph } from '../peers/langgraph.ts'
+import { pythonStores } from '../peers/python.ts'
+import { graphileWorker, pgBoss } from '../peers/queues.ts'
+import { serverOf } from '../servers.ts'
+import type { Backend } from '../settings.ts'
+import { measuresOf, type Site } from '../site.ts'
+import { batchesByHand, byHand } from './postgres-by-hand.ts'
+import { FUNCTIONS } from './postgres-by-hand-sql.ts'
 
-/** Enough that all concurrent commits are of different executions. */
-const EXECUTIONS = 1024
 const POOL = 10
 
-let started: Promise<TestServer> | undefined
-/** It ends with this process. */
-const server = (): Promise<TestServer> => (started ??= startServer('postgres'))
+let databases = 0
 
-/** Runs `work` in a new database. */
-async function inDatabase<T>(work: (url: string) => Promise<T>): Promise<T> {
-  const { url } = await server()
-  const sql = client(url, { max: 1 })
-  const name = `harel_bench_${process.pid}`
-  await sql.unsafe(`CREATE DATABASE ${name}`)
-  try {
-    const database = new URL(url)
-    database.pathname = `/${name}`
-    return await work(database.href)
-  } finally {
-    await sql.unsafe(`DROP DATABASE ${name} WITH (FORCE)`)
-    await sql.end()
+/** Each has a pool of ten. */
+async function openPeers(url: string) {
+  const saver = PostgresSaver.fromConnString(url)
+  await saver.setup()
+  const queues = [await pgBoss(url), await graphileWorker(url)]
+  const python = pythonStores(url)
+  return {
+    contenders: [langgraph(saver), ...queues, ...python.contenders],
+    async [Symbol.asyncDispose]() {
+      python.end()
+      await saver.end()
+      for (const queue of queues) await queue[Symbol.asyncDispose]()
+    },
   }
 }
 
-/** Executions that are stored, in turn. */
-async function stored(store: PostgresStore, prefix: string): Promise<() => Subject> {
-  const subjects = Array.from({ length: EXECUTIONS }, (_, n) => subject({ id: `${prefix}-${n}` }, BYTES))
-  await Promise.all(subjects.map(({ execution }) => store.commit(execution)))
-  return turns(subjects)
-}
+const site: Site = {
+  backend: 'postgres',
+  protocol: 'tcp',
 
-type Variant = 'PostgresStore' | 'PostgresStore, one by one' | 'single calls' | 'batches by hand' | 'langgraph'
-
-const GOALS: readonly Goal<Variant>[] = [
-  { at: 1, variant: 'PostgresStore', beside: 'single calls', target: { max: 1.25 } },
-  { at: 256, variant: 'PostgresStore', beside: 'single calls', target: { min: 3.5 } },
-  { at: 256, variant: 'PostgresStore', beside: 'batches by hand', target: { min: 0.85 } },
-]
-
-const commit: Measure = {
-  name: 'postgres-commit',
-  run: (settings, onProgress) =>
-    inDatabase(async (url) => {
-      await using store = await PostgresStore.connect(url)
-      await using ungrouped = await PostgresStore.connect(url, { groupCommit: false })
-      const sql = client(url, { max: POOL, onnotice: () => {} })
-      // Its pool is of ten, too.
-      const saver = PostgresSaver.fromConnString(url)
-      try {
-        await Promise.all([sql.unsafe(FUNCTIONS), saver.setup()])
-        const [call, batch] = [singleCalls(sql), batchedCalls(sql)]
-        const [ours, ourOnes, ones, batched] = [
-          await stored(store, 'grouped'),
-          await stored(store, 'ungrouped'),
-          await stored(store, 'single'),
-          await stored(store, 'batched'),
-        ]
-        const variants: Record<Variant, () => Promise<unknown>> = {
-          PostgresStore: () => store.commit(...commitOf(ours(), nextEventId())),
-          'PostgresStore, one by one': () => ungrouped.commit(...commitOf(ourOnes(), nextEventId())),
-          'single calls': () => call(ones()),
-          'batches by hand': () => batch(batched()),
-          langgraph: stepsOf(saver),
+  async database() {
+    const { url } = await serverOf('postgres')
+    const sql = client(url, { max: 1 })
+    const name = `harel_bench_${process.pid}_${databases++}`
+    await sql.unsafe(`CREATE DATABASE ${name}`)
+    const database = new URL(url)
+    database.pathname = `/${name}`
+    return {
+      url: database.href,
+      async [Symbol.asyncDispose]() {
+        // Some say that they have gone while they are still going.
+        for (let waited = 0; waited < 50; waited++) {
+          const [others] = await sql`SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = ${name}`
+          if (others?.count === 0) break
+          await sleep(100)
         }
-        return await measureCommits('postgres', variants, GOALS, settings, onProgress)
-      } finally {
-        await Promise.all([sql.end(), saver.end()])
-      }
-    }),
+        await sql.unsafe(`DROP DATABASE ${name} WITH (FORCE)`)
+        await sql.end()
+      },
+    }
+  },
+
+  async open(url, peers) {
+    const store = await PostgresStore.connect(url)
+    const ungrouped = await PostgresStore.connect(url, { groupCommit: false })
+    const sql = client(url, { max: POOL, onnotice: () => {} })
+    const [there] = await sql`SELECT to_regproc('by_hand') IS NOT NULL AS there`
+    if (there?.there !== true) await sql.unsafe(FUNCTIONS)
+    const others = peers ? await openPeers(url) : undefined
+    return {
+      store,
+      contenders: [
+        storeContender('PostgresStore', store),
+        storeContender('PostgresStore, one by one', ungrouped),
+        { name: 'calls by hand', role: 'driver', does: byHand(sql) },
+        { name: 'batches by hand', role: 'driver', does: batchesByHand(sql), from: 2 },
+        ...(others?.contenders ?? []),
+      ],
+      async [Symbol.asyncDispose]() {
+        await Promise.all([store.close(), ungrouped.close(), sql.end(), others?.[Symbol.asyncDispose]()])
+      },
+    }
+  },
+
+  goals: [
+    { at: 1, variant: 'PostgresStore', beside: 'calls by hand', target: { max: 1.25 } },
+    { at: 256, variant: 'PostgresStore', beside: 'calls by hand', target: { min: 3.5 } },
+    { at: 256, variant: 'PostgresStore', beside: 'batches by hand', target: { min: 0.85 } },
+  ],
 }
 
 export const postgres: Backend = {
-  measures: [commit],
+  measures: measuresOf(site),
   async describe() {
-    const { url, describe } = await server()
+    const { url, describe } = await serverOf('postgres')
     const sql = client(url, { max: 1 })
     try {
       const settings = ['fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers']
       const rows = await sql`SELECT name, current_setting(name) AS value FROM unnest(${settings}::text[]) name`
-      const versions = ['postgres', '@langchain/langgraph-checkpoint-postgres'].map(versionOf)
+      const peers = ['@langchain/langgraph-checkpoint-postgres', 'pg-boss', 'graphile-worker']
+      const versions = ['postgres', ...peers].map(versionOf)
       return [`${describe()}, ${rows.map(({ name, value }) => `${name} ${value}`).join(', ')}`, versions.join(', ')]
     } finally {
       await sql.end()

@@ -1,5 +1,6 @@
-/** The writes of a commit with `fetch` alone: a transactional request for one, and for all that wait. */
-import { nextEventId, type Subject, wireEvent } from '../workload.ts'
+/** `fetch` alone: a transactional request for one commit, and for all that wait. */
+import { type Actions, PAGE } from '../contender.ts'
+import { nextEventId, type Subject, wireEvent } from '../subjects.ts'
 
 interface Result {
   error?: string
@@ -23,6 +24,16 @@ async function send(url: string, statements: readonly Statement[]): Promise<Resu
   return results
 }
 
+/** Rows as the leader has them, which is what the store reads. */
+async function ask(url: string, ...statement: Statement): Promise<Value[][]> {
+  const headers = { 'content-type': 'application/json' }
+  const body = JSON.stringify([statement])
+  const reply = await fetch(`${url}/db/query?level=weak`, { method: 'POST', headers, body })
+  const { results = [] } = (await reply.json()) as { results?: { values?: Value[][]; error?: string }[] }
+  if (results[0]?.error !== undefined) throw new Error(results[0].error)
+  return results[0]?.values ?? []
+}
+
 /** Serialises one commit: what its event, its mark and its execution need. */
 function rowOf({ execution, wire }: Subject): readonly Value[] {
   const eventId = nextEventId()
@@ -43,18 +54,37 @@ const ONE = {
     WHERE id = ?1 AND version = ?2`,
 }
 
-/** One request for one commit. */
-export const singleRequests = (url: string) => async (subject: Subject) => {
-  const [id = null, version = null, eventId = null, event = null, ...columns] = rowOf(subject)
-  const [emitted, , updated] = await send(url, [
-    [ONE.event, id, version, event],
-    [ONE.mark, id, version, eventId],
-    [ONE.execution, id, version, ...columns],
-  ])
-  if (updated?.rows_affected !== 1) throw new Error(`version ${version} of ${id} is not stored`)
-  subject.execution.version += 1
-  return [emitted?.last_insert_id]
-}
+/** One request for one commit, and for each question. */
+export const byHand = (url: string): Partial<Actions> => ({
+  state: async (subject) => {
+    const [id = null, version = null, , , ...columns] = rowOf(subject)
+    const [updated] = await send(url, [[ONE.execution, id, version, ...columns]])
+    if (updated?.rows_affected !== 1) throw new Error(`version ${version} of ${id} is not stored`)
+    subject.execution.version += 1
+  },
+  commit: async (subject) => {
+    const [id = null, version = null, eventId = null, event = null, ...columns] = rowOf(subject)
+    const [emitted, , updated] = await send(url, [
+      [ONE.event, id, version, event],
+      [ONE.mark, id, version, eventId],
+      [ONE.execution, id, version, ...columns],
+    ])
+    if (updated?.rows_affected !== 1) throw new Error(`version ${version} of ${id} is not stored`)
+    subject.execution.version += 1
+    return [emitted?.last_insert_id]
+  },
+  load: async (id) => {
+    const [row] = await ask(url, 'SELECT data FROM harel_executions WHERE id = ?', id)
+    return JSON.parse(String(row?.[0]))
+  },
+  relay: async () => {
+    const rows = await ask(url, 'SELECT seq, target_id, event FROM harel_outbox ORDER BY seq LIMIT ?', PAGE)
+    const events = rows.map(([, , event]) => JSON.parse(String(event)))
+    const seqs = JSON.stringify(rows.map(([seq]) => seq))
+    await send(url, [['DELETE FROM harel_outbox WHERE seq IN (SELECT value FROM json_each(?))', seqs]])
+    return events
+  },
+})
 
 const value = (index: number) => `r.value ->> ${index}`
 const ALL_STORED = `EXISTS (SELECT 1 FROM harel_executions WHERE id = ${value(0)} AND version = ${value(1)})`
@@ -67,7 +97,7 @@ const ALL = {
 }
 
 /** One request for all commits that wait, and one at a time. */
-export function batchedRequests(url: string) {
+export function batchesByHand(url: string): Partial<Actions> {
   let waiting: { row: readonly Value[]; resolve: (seq: number) => void; reject: (error: unknown) => void }[] = []
   let underWay = false
   const part = (rows: readonly (readonly Value[])[], of: (row: readonly Value[]) => readonly Value[]) =>
@@ -93,7 +123,7 @@ export function batchedRequests(url: string) {
     underWay = false
     setImmediate(write)
   }
-  return async (subject: Subject) => {
+  const commit = async (subject: Subject) => {
     const row = rowOf(subject)
     const seq = await new Promise<number>((resolve, reject) => {
       waiting.push({ row, resolve, reject })
@@ -102,4 +132,5 @@ export function batchedRequests(url: string) {
     subject.execution.version += 1
     return [seq]
   }
+  return { commit }
 }

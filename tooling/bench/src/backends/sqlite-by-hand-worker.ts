@@ -1,8 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
-import { byHand, type Row } from './sqlite-by-hand.ts'
+import { type Row, writerByHand } from './sqlite-by-hand.ts'
 
 const db = new Database(workerData as string)
 db.pragma('synchronous = FULL')
-const write = byHand(db)
+const write = writerByHand(db)
 parentPort?.on('message', (rows: Row[]) => parentPort?.postMessage(write(rows)))

@@ -1,10 +1,10 @@
 /** Databases to measure on. */
 import { mkdtempSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { STATUSES, type Status } from '@harel/store-base'
 import { storeSchema } from '@harel/store-base/sql'
 import Database from 'better-sqlite3'
-import { BYTES, nextEventId, type Subject, subject, wireEvent } from '../workload.ts'
+import { BYTES, nextEventId, type Subject, subject, wireEvent } from '../subjects.ts'
 
 /** Spread over the table: more pages than SQLite keeps in memory, where the table is that large. */
 const SUBJECTS = 20_000
@@ -15,17 +15,24 @@ export interface Filled {
   readonly subjects: readonly Subject[]
 }
 
-/** Runs `work` in a new folder, which is removed afterwards. */
-export async function inFolder<T>(dir: string, work: (folder: string) => Promise<T>): Promise<T> {
+/** Where a new file can be, in a folder that is removed with whatever is in it. */
+export function fileIn(dir: string): AsyncDisposable & { url: string } {
   const folder = mkdtempSync(join(dir, 'harel-bench-'))
   const remove = () => rmSync(folder, { recursive: true, force: true })
   process.once('exit', remove)
-  try {
-    return await work(folder)
-  } finally {
-    process.off('exit', remove)
-    remove()
+  return {
+    url: join(folder, 'bench.db'),
+    async [Symbol.asyncDispose]() {
+      process.off('exit', remove)
+      remove()
+    },
   }
+}
+
+/** Runs `work` in a new folder, which is removed afterwards. */
+export async function inFolder<T>(dir: string, work: (folder: string) => Promise<T>): Promise<T> {
+  await using file = fileIn(dir)
+  return await work(dirname(file.url))
 }
 
 /** Of 100 executions, so many are in each status: most are finished, some are at work. */

@@ -79,6 +79,43 @@ export const commitOf = ({ execution }: Subject, eventId: string) =>
 /** The stored form of the event of `emitTo`. */
 export const wireEvent = (id: string) => ({ id, kind: 'Shipped', created_time: CREATED, received_time: null, data })
 
+/** Steps of a trace that are kept, where nothing else is said. */
+export const KEPT = 200
+
+/** Fire in a hundred years: no sweep finds them. */
+const TIMERS = [
+  { action: 'schedule', path: 'Order.open', fireAt: 4_900_000_000 },
+  { action: 'schedule', path: 'Order.open.waiting', fireAt: 4_900_000_060 },
+] as const
+
+const STEP = { cause: 'event', kind: 'Shipped', from: 'Order.open.paid', to: 'Order.open.waiting', actions: ['ship'] }
+const SPAWN = { rootPath: 'Payment', context: { order: 'A-1000', amount: 19.99 } }
+
+/** The arguments of a commit with something of everything: two events, a dedupe id, two timers, a child, a trace step. */
+export const fullOf = ({ execution }: Subject, eventId: string) =>
+  [
+    execution,
+    {
+      emits: [emitTo(execution.id, eventId), emitTo(execution.id, nextEventId())],
+      processedEventId: eventId,
+      timers: TIMERS,
+      spawns: [{ childId: eventId, ...SPAWN }],
+      trace: STEP,
+    },
+  ] as const
+
+/** The stored forms of what `fullOf` adds to an execution. */
+export const wireFull = (eventId: string) => ({
+  events: [JSON.stringify(wireEvent(eventId)), JSON.stringify(wireEvent(nextEventId()))] as const,
+  timers: TIMERS,
+  spawn: { childId: eventId, rootPath: SPAWN.rootPath, context: JSON.stringify(SPAWN.context) },
+  trace: JSON.stringify(STEP),
+})
+
+/** The arguments of a commit that fills the outbox again, with so many events. */
+export const refillOf = ({ execution }: Subject, events: number) =>
+  [execution, { emits: Array.from({ length: events }, () => emitTo(execution.id, nextEventId())) }] as const
+
 /** An execution with a payload of about 2 kB that has something of everything. */
 export function largeSubject(): Subject {
   const address = { name: 'A. Customer', street: '12 Long Street', city: 'Springfield', zip: '12345', country: 'US' }

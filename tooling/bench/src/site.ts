@@ -1,0 +1,124 @@
+/** Where stores are measured, and with whom. */
+import type { ExecutionStore } from '@harel/store-base'
+import { HttpProxy, TcpProxy } from '@harel/store-testing/faults'
+import { type Contender, PAGE } from './contender.ts'
+import type { Result } from './results.ts'
+import type { Measure, Settings } from './settings.ts'
+import { type Stock, stockUp } from './stock.ts'
+import { BYTES } from './subjects.ts'
+import { type Goal, measureVariants, type Variant } from './variants.ts'
+import { WORKLOAD_NAMES, WORKLOADS, type Workload, type WorkloadName } from './workloads.ts'
+
+/** A store and those beside it, on one database. */
+export interface Opened extends AsyncDisposable {
+  readonly contenders: readonly Contender[]
+  /** One of the stores, to fill the database. */
+  readonly store: ExecutionStore
+}
+
+export interface Site {
+  readonly backend: string
+  /** A new database, which is removed when it is disposed of. @param dir where files are made */
+  database(dir: string): Promise<AsyncDisposable & { readonly url: string }>
+  /** @param peers whether peers are wanted, which take their time to come */
+  open(url: string, peers: boolean): Promise<Opened>
+  /** What it speaks, where there is a socket. */
+  readonly protocol?: 'tcp' | 'http'
+  /** Of `commit`, with payloads of `BYTES`. */
+  readonly goals: readonly Goal[]
+}
+
+const nameOf = (workload: WorkloadName, bytes: number): string =>
+  bytes === BYTES ? workload : `${workload} ${bytes < 1000 ? `${bytes} B` : `${bytes / 1000} kB`}`
+
+/** Those who have such a thing, at so many at once. */
+function variantsOf(
+  contenders: readonly Contender[],
+  { bind, pages = 0 }: Workload,
+  stock: Stock,
+  atOnce: number,
+): Record<string, Variant> {
+  const entries = contenders.flatMap(
+    ({ name, role, does, from = 1, upTo, isSync, isElsewhere }): [string, Variant][] => {
+      const run = bind(does, stock)
+      if (run === undefined || atOnce < from || atOnce > (isSync ? 1 : (upTo ?? atOnce))) return []
+      // An emptied outbox would measure nothing.
+      const used = pages === 0 ? {} : { times: pages, prepare: () => stock.refill(pages) }
+      return [[name, { role, run, isSync, isElsewhere, ...used }]]
+    },
+  )
+  return Object.fromEntries(entries)
+}
+
+/** One workload at each concurrency and with each size of payload that is asked for. */
+async function measureAt(
+  { backend, database, open, protocol, goals }: Site,
+  name: WorkloadName,
+  { dir, seconds, concurrency, payload }: Settings,
+  onProgress: (part: number) => void,
+): Promise<Result[]> {
+  const workload: Workload = WORKLOADS[name]
+  const sizes = workload.isSized ? payload : [BYTES]
+  const levels = workload.isAlone ? [1] : concurrency
+  const results: Result[] = []
+  for (const [nth, bytes] of sizes.entries()) {
+    await using place = await database(dir)
+    const openHere = (url: string) => open(url, workload.hasPeers === true)
+    await using opened = await openHere(place.url)
+    const stock = await stockUp(opened.store, bytes)
+    await using counting = protocol === undefined ? undefined : await openCounting(protocol, place.url, openHere)
+    for (const [index, atOnce] of levels.entries()) {
+      const task = {
+        ...{ backend, workload: nameOf(name, bytes), concurrency: atOnce, seconds },
+        goals: name === 'commit' && bytes === BYTES ? goals : [],
+      }
+      const progress = (part: number) => onProgress((nth + (index + part) / levels.length) / sizes.length)
+      const measured = await measureVariants(variantsOf(opened.contenders, workload, stock, atOnce), task, progress)
+      const trips = await counting?.roundTrips(workload, stock, atOnce)
+      results.push(...measured.map((result) => ({ ...result, roundTrips: trips?.[result.variant] ?? null })))
+    }
+  }
+  return results
+}
+
+/** The same contenders once more, with something in front of the server that counts. */
+async function openCounting(protocol: 'tcp' | 'http', url: string, open: (url: string) => Promise<Opened>) {
+  const proxy = await (protocol === 'tcp' ? TcpProxy : HttpProxy).to(url)
+  const opened = await open(proxy.url)
+  const trips = () => ('roundTrips' in proxy ? proxy.roundTrips : proxy.requests)
+  const roundTrips = async (workload: Workload, stock: Stock, atOnce: number): Promise<Record<string, number>> => {
+    const counts: Record<string, number> = {}
+    for (const [name, variant] of Object.entries(variantsOf(opened.contenders, workload, stock, atOnce))) {
+      const { role, run, prepare } = variant
+      // With a connection for each, they share no trips.
+      if (role === 'peer' && atOnce > 1) continue
+      await prepare?.()
+      const each = async (times: number) => {
+        for (let done = 0; done < times; done++) await run()
+      }
+      const together = (times: number) => Promise.all(Array.from({ length: atOnce }, () => each(times)))
+      // Connections are made and statements prepared at the first use.
+      await together(2)
+      const before = trips()
+      const times = Math.max(4, Math.ceil(PAGE / 10 / atOnce))
+      await together(times)
+      counts[name] = (trips() - before) / (times * atOnce)
+    }
+    return counts
+  }
+  return {
+    roundTrips,
+    async [Symbol.asyncDispose]() {
+      await opened[Symbol.asyncDispose]()
+      await proxy[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** All workloads at a site. */
+export const measuresOf = (site: Site): Measure[] =>
+  WORKLOAD_NAMES.map((workload) => ({
+    name: `${site.backend}-${workload}`,
+    workload,
+    run: (settings, onProgress) => measureAt(site, workload, settings, onProgress),
+  }))
