@@ -9,6 +9,7 @@ import { CorruptRecord } from './errors.js'
 import { hasLoneSurrogate, MAX_NESTING, type Parsed, parseJson } from './json.js'
 import { noteRounded, type ReadOptions } from './numbers.js'
 import { type ChildState, type Execution, type HarelEvent, type JsonObject, newId, STATUSES } from './records.js'
+import { noteUnknownFields } from './unknown-fields.js'
 
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -144,6 +145,33 @@ const readChild = (fields: Fields): ChildState => ({
   key: fields.string('key', ''),
 })
 
+/** The members of a payload; the token of a commit is no business of the next one. */
+const KNOWN_FIELDS: ReadonlySet<string> = new Set([
+  'version',
+  'commit_token',
+  'id',
+  'definition_id',
+  'definition_fqn',
+  'root_path',
+  'status',
+  'outcome',
+  'error',
+  'active_path',
+  'processed_events',
+  'priority',
+  'parent_id',
+  'child_id',
+  'created_at',
+  'updated_at',
+  'finished_at',
+  'expires_at',
+  'history',
+  'context',
+  'deferred',
+  'children',
+  'invoke_seq',
+])
+
 /**
  * An execution from its payload.
  *
@@ -188,6 +216,7 @@ export function decodeExecution(text: string, id?: string, options: ReadOptions 
     expiresAt: fields.nullableNumber('expires_at'),
   }
   if (id !== undefined && execution.id !== id) throw new CorruptRecord(record, 'its payload has another id')
+  noteUnknownFields(value, KNOWN_FIELDS, [execution, execution.context])
   noteRounded(lossy, record, options, [
     execution,
     execution.context,

@@ -19,6 +19,7 @@ import { InvalidArgument } from './errors.js'
 import { toJson, validateSerializable } from './json.js'
 import { type Numbers, refuseRounded } from './numbers.js'
 import type { Execution, HarelEvent, JsonObject } from './records.js'
+import { unknownFieldsOf } from './unknown-fields.js'
 
 const nullableString = (argument: string, value: unknown): string | null => {
   if (value !== null && typeof value !== 'string') throw new InvalidArgument(argument, value, 'a string or null')
@@ -83,7 +84,7 @@ function mapMembers<T>(argument: string, value: unknown, map: (argument: string,
 
 /**
  * The payload of an execution: `version` first, then the token of the commit, `id` and the other scalars, then the
- * rest, so that who needs only the version finds it in front.
+ * rest, so that who needs only the version finds it in front. Fields of other programs come last.
  *
  * @throws InvalidArgument, NotSerializable with the path
  */
@@ -125,7 +126,8 @@ export function encodeExecution(
     }),
     invoke_seq: mapMembers(`${name}.invokeSeq`, execution.invokeSeq, count),
   }
-  return toJson(wire, name)
+  const unknown = unknownFieldsOf(execution, execution.context)
+  return toJson(unknown === undefined ? wire : { ...wire, ...unknown }, name)
 }
 
 /** The stored text of an event. @throws InvalidArgument, NotSerializable with the path */

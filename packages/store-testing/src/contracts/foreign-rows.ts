@@ -40,6 +40,34 @@ export const foreignRowContract: Contract = {
       },
     },
     {
+      title: 'a field that only another program knows outlives the commits of this one',
+      weaknesses: [25],
+      needs: ['insertExecutionText', 'executionText'],
+      async run({ store, ns, probes }) {
+        const id = `${ns}e`
+        const ofOthers = [
+          ['unknown', [1]],
+          ['labels', { colour: 'réd', of: null }],
+          ['toString', 'a\0b'],
+          ['__proto__', { polluted: true }],
+        ] as const
+        await probes.insertExecutionText?.(id, 1, foreign(id, Object.fromEntries(ofOthers)))
+        const held = await store.load(id)
+        assert(held !== undefined)
+        await store.commit({ ...held, status: 'DONE' })
+        const again = await store.load(id)
+        assert(again !== undefined)
+        again.context = { n: 1 }
+        for (const version of [3, 4]) {
+          await store.commit(again)
+          const payload = JSON.parse((await probes.executionText?.(id)) ?? '')
+          assert.deepEqual([payload.version, payload.status, payload.context], [version, 'DONE', { n: 1 }])
+          const entries = Object.entries(payload).slice(-ofOthers.length)
+          assert.deepEqual(entries.sort(), ofOthers.map((entry) => [...entry]).sort())
+        }
+      },
+    },
+    {
       title: 'a payload that cannot be read is a CorruptRecord that shows nothing of it, and disturbs nobody else',
       needs: ['insertExecutionText'],
       async run(context) {
@@ -66,6 +94,7 @@ export const foreignRowContract: Contract = {
     },
     {
       title: 'an execution whose payload cannot be read is reported by the listings that it may belong to',
+      weaknesses: [10],
       needs: ['insertExecutionText', 'open'],
       async run(context) {
         const { ns, probes } = context
@@ -88,6 +117,7 @@ export const foreignRowContract: Contract = {
     {
       title: 'a number that JavaScript does not hold is reported, and never written back as another',
       reports: ['B18', 'B21'],
+      weaknesses: [24],
       needs: ['insertExecutionText', 'executionText', 'open'],
       async run(context) {
         const { ns, probes } = context
@@ -128,6 +158,7 @@ export const foreignRowContract: Contract = {
     },
     {
       title: 'an event that cannot be read is reported, stops nobody, and can be acknowledged',
+      weaknesses: [23],
       needs: ['insertOutboxText', 'open'],
       async run(context) {
         const { ns, probes } = context

@@ -92,6 +92,25 @@ export const outboxContract: Contract = {
       },
     },
     {
+      title: 'events of one execution come in the order of its versions, whichever handle has committed them',
+      weaknesses: [47],
+      async run({ store, ns, open, canOpen, capabilities: { shared } }) {
+        const handles = canOpen && shared ? [store, await open(), await open()] : [store]
+        const names: string[] = []
+        await stored(store, ns)
+        for (let round = 0; round < 9; round++) {
+          const handle = handles[round % handles.length] ?? store
+          const own = [`a${round}`, `b${round}`]
+          await handle.commit(await loaded(handle, `${ns}e`), { emits: own.map((name) => emit(ns, 'e', name)) })
+          names.push(...own)
+        }
+        assert.deepEqual(
+          (await outboxOf(store, ns)).map(({ event }) => event.id.slice(ns.length)),
+          names,
+        )
+      },
+    },
+    {
       title: 'acknowledging twice, or what was never queued, changes nothing and is no error',
       async run({ store, ns }) {
         const [first = 0, second = 0] = await store.commit(execution(ns), {
@@ -120,6 +139,7 @@ export const outboxContract: Contract = {
     {
       title: 'a page holds at most its limit, and pages that go on behind each other hold everything once',
       reports: ['B86'],
+      weaknesses: [27],
       async run({ store, ns }) {
         const emits = Array.from({ length: 23 }, (_, n) => emit(ns, 'e', `n${n}`))
         const seqs = await store.commit(execution(ns), { emits })

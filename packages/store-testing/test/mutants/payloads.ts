@@ -84,6 +84,15 @@ export const payloadMutants: readonly Mutant[] = [
     },
   },
   {
+    name: 'drops a field that it does not know',
+    backend(backend) {
+      replace(backend, 'commit', (commit) => (given) => {
+        const { unknown: _dropped, ...known } = JSON.parse(given.data)
+        return commit({ ...given, data: JSON.stringify(known) })
+      })
+    },
+  },
+  {
     name: 'takes what it cannot read for nothing',
     store: (store) => ({
       load: (id) => store.load(id).catch(() => undefined),

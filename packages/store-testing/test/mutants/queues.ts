@@ -86,6 +86,33 @@ export const queueMutants: readonly Mutant[] = [
     },
   },
   {
+    name: 'takes seqs in blocks, handle by handle',
+    backend(backend) {
+      const { tables } = backend
+      let next = 0
+      let last = 0
+      backend.queue = (targetId, event) => {
+        if (next === last) {
+          next = tables.lastEvent
+          last = next + 100
+          tables.lastEvent = last
+        }
+        tables.outbox.set(++next, { seq: next, targetId, event })
+        return next
+      }
+      replace(
+        backend,
+        'pendingOutbox',
+        () =>
+          ({ limit, after }) =>
+            [...tables.outbox.values()]
+              .filter(({ seq }) => seq > after)
+              .sort((a, b) => a.seq - b.seq)
+              .slice(0, limit),
+      )
+    },
+  },
+  {
     name: 'returns a seq although nothing was emitted',
     store: (store) => ({
       async commit(execution, changes) {
