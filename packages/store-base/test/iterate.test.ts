@@ -44,7 +44,7 @@ describe.each(sizes)('a sweep in pages of %s', (size) => {
     expect(ids).toEqual([...backend.executions.keys()])
   })
 
-  test('never asks for more than a page, and holds no more', async () => {
+  test('never asks for more than a page, and holds no more (weakness 27)', async () => {
     const { backend, store } = await filled()
     const asked = [
       vi.spyOn(backend, 'pendingOutbox'),
@@ -60,7 +60,7 @@ describe.each(sizes)('a sweep in pages of %s', (size) => {
     }
   })
 
-  test('goes on over unreadable rows', async () => {
+  test('goes on over unreadable rows (weakness 23)', async () => {
     const { backend, store, warnings } = await filled()
     for (const [n, row] of backend.outbox.entries()) if (n % 10 !== 3) row.event = 'x'
     for (const [n, row] of backend.spawns.entries()) if (n % 10 !== 7) row.context = 'x'

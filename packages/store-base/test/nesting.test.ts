@@ -30,7 +30,7 @@ describe('nesting', () => {
     },
   )
 
-  test('of a spawn fits into the execution that will be made of it', () => {
+  test('of a spawn fits into the execution that will be made of it (weakness 58)', () => {
     expect(encodeJson(nested(199), 'context')).toHaveLength(199 * 6 - 4)
     expect(() => encodeJson(nested(200), 'context')).toThrow(NotSerializable)
   })

@@ -132,7 +132,7 @@ describe('a commit', () => {
     expect(structuredClone(commit)).toEqual(commit)
   })
 
-  test('has a token of its own, also when it is the same commit again', () => {
+  test('has a token of its own, also when it is the same commit again (weakness 8)', () => {
     const execution = newExecution({ definitionId: 'd' })
     expect(prepareCommit(execution).token).not.toBe(prepareCommit(execution).token)
   })

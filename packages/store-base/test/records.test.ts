@@ -233,7 +233,7 @@ describe('names', () => {
     else expect(Names(prefix).executions).toBe(ok)
   })
 
-  test('never are two of one prefix', () => {
+  test('never are two of one prefix (weakness 46)', () => {
     const { prefix: _, ...names } = Names()
     expect(new Set(Object.values(names)).size).toBe(Object.keys(names).length)
     expect(Object.values(names)).not.toContain('harel_definitions')

@@ -51,7 +51,7 @@ test('an empty database gets everything in one transaction', async () => {
   expect(executor.writes).toHaveLength(1)
 })
 
-test('the second start writes nothing and asks once (B41)', async () => {
+test('the second start writes nothing and asks once (B41, weakness 44)', async () => {
   const executor = new SqliteExecutor()
   await prepare(executor)
   executor.writes.length = 0
@@ -149,7 +149,7 @@ test('what cannot be made is an error, not a loop', async () => {
   expect(names(executor)).toEqual(['harel_outbox'])
 })
 
-test('a prefix that differs from that of existing tables by case only is refused', async () => {
+test('a prefix that differs from that of existing tables by case only is refused (weakness 46)', async () => {
   const executor = new SqliteExecutor()
   await prepare(executor, { prefix: 'App' })
   await expect(prepare(executor, { prefix: 'app' })).rejects.toThrow(InvalidArgument)

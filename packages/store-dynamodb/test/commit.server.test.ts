@@ -44,7 +44,7 @@ withServer('dynamodb', ({ url }) => {
     ]
 
     test.each(shapes)(
-      '$what takes $requests requests, one of which is a transaction',
+      '$what takes $requests requests, one of which is a transaction (weakness 34)',
       async ({ changes, requests }) => {
         const held = execution('a')
         // Where a trace ends is looked up once.

@@ -107,7 +107,7 @@ withServer('dynamodb', ({ url }) => {
         expect(await store.dueTimers(9)).toEqual([due('a', 'there', 1)])
       })
     } else {
-      test('a page of everything reads no more than it shows', async () => {
+      test('a page of everything reads no more than it shows (weakness 38)', async () => {
         for (let n = 0; n < 20; n++) await store.save(execution(`e${n}`))
         const operations = await way.during(() => store.listExecutions({ limit: 5 }))
         expect(operations).toEqual(['Scan'])
@@ -151,14 +151,14 @@ withServer('dynamodb', ({ url }) => {
       })
     }
 
-    test('a trace of more than one page is read whole', async () => {
+    test('a trace of more than one page is read whole (weakness 30)', async () => {
       const text = 'x'.repeat(300 * KB)
       const held = execution('a')
       for (let n = 0; n < 6; n++) await store.commit(held, { trace: { n, text } })
       expect((await store.readTrace('a')).map(({ n }) => n)).toEqual([0, 1, 2, 3, 4, 5])
     })
 
-    test('a trace that others left long is cut down to its limit, some steps with each new one', async () => {
+    test('a trace that others left long is cut down to its limit, some steps with each new one (weakness 30)', async () => {
       const held = execution('a')
       for (let n = 0; n < 30; n++) await store.commit(held, { trace: { n } })
       const lower = storeOn(client, { prefix, gsi, traceMax: 3 })

@@ -40,7 +40,7 @@ withServer('dynamodb', ({ url }) => {
     return held
   }
 
-  test('what fits into a transaction is purged by one', async () => {
+  test('what fits into a transaction is purged by one (weakness 32)', async () => {
     const held = execution('a')
     await store.commit(held, everything('a'))
     await store.commit(execution('b'), { emits: [...emitsOf('a', 1), ...emitsOf('b', 1)] })

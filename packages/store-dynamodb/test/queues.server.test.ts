@@ -151,7 +151,7 @@ withServer('dynamodb', ({ url }) => {
   })
 
   describe('a batch that the service leaves undone in parts', () => {
-    test('of reads is asked for again (B89)', async () => {
+    test('of reads is asked for again (B89, weakness 3)', async () => {
       await fill(400)
       await seqs(1)
       const table = `${prefix}_outbox`

@@ -80,7 +80,7 @@ withServer('dynamodb', ({ url }) => {
       await expect(store.commit(execution('a'))).rejects.toThrow(OutcomeUnknown)
     })
 
-    test('whose version is another one is a conflict, even where another transaction was in the way as well (B68)', async () => {
+    test('whose version is another one is a conflict, even where another transaction was in the way as well (B68, weakness 31)', async () => {
       const held = execution('a')
       await store.save(held)
       const [execution1] = [{ Code: 'ConditionalCheckFailed', Item: { id: { S: 'a' }, version: { N: '7' } } }]
@@ -96,7 +96,7 @@ withServer('dynamodb', ({ url }) => {
       expect(operations).toEqual(['TransactWriteItems'])
     })
 
-    test('that the service takes for invalid is refused at once, and is no conflict (B69)', async () => {
+    test('that the service takes for invalid is refused at once, and is no conflict (B69, weakness 31)', async () => {
       const held = execution('a')
       for (const fault of [
         cancelled('ValidationError'),
@@ -121,7 +121,7 @@ withServer('dynamodb', ({ url }) => {
       await store.commit(execution('a'), everything('a'))
     })
 
-    test('is consistent, everywhere (B72)', async () => {
+    test('is consistent, everywhere (B72, weakness 3)', async () => {
       const start = way.requests.length
       await store.load('a')
       await store.isProcessed('a', 'a-event')

@@ -79,7 +79,7 @@ withServer('dynamodb', ({ url }) => {
   describe('a table that is being made', () => {
     const being = (TableStatus: string) => ({ status: 200, body: { Table: { TableStatus } } })
 
-    test('is waited for until it can be used', async () => {
+    test('is waited for until it can be used (weakness 31)', async () => {
       await storeOn(client, { prefix }).load('a')
       way.fail('DescribeTable', being('CREATING'), 12)
       const operations = await way.during(() => storeOn(client, { prefix }).load('a'))

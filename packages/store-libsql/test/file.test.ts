@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { clientOf, everything, execution, freshFile, open, pathOf, rows } from './helpers.js'
 
 describe('on a file', () => {
-  test('there is a write-ahead log, and every connection waits for the disk (B61)', async () => {
+  test('there is a write-ahead log, and every connection waits for the disk (B61, weakness 48)', async () => {
     const url = freshFile()
     await open({ url })
     const client = clientOf({ url, concurrency: 3 })
@@ -19,7 +19,7 @@ describe('on a file', () => {
     for (const transaction of transactions) transaction.close()
   })
 
-  test('who waits for a lock lets the rest of the process go on (B60)', async () => {
+  test('who waits for a lock lets the rest of the process go on (B60, weakness 48)', async () => {
     const url = freshFile()
     const store = await open({ url, timeout: 4000 })
     const lock = await clientOf({ url }).transaction('write')

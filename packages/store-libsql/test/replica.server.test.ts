@@ -14,7 +14,7 @@ withServer('libsql', ({ url: syncUrl }) => {
       return { url, prefix, store, other: await open({ url: syncUrl }, { prefix }) }
     }
 
-    test('loads what the primary has just been told by somebody else (B72)', async () => {
+    test('loads what the primary has just been told by somebody else (B72, weakness 3, weakness 48)', async () => {
       const { store, other } = await setUp()
       const held = execution('a')
       for (let version = 1; version <= 5; version++) {
@@ -26,7 +26,7 @@ withServer('libsql', ({ url: syncUrl }) => {
       }
     })
 
-    test('has its commits decided by the primary', async () => {
+    test('has its commits decided by the primary (weakness 48)', async () => {
       const { store, other } = await setUp()
       const stale = execution('a')
       await other.commit(execution('a'))

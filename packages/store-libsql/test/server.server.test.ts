@@ -78,7 +78,7 @@ withServer('libsql', (server) => {
       })
     })
 
-    test('a commit is one round trip, alone or together with others, and so is what reads', async () => {
+    test('a commit is one round trip, alone or together with others, and so is what reads (weakness 34)', async () => {
       await using proxy = await TcpProxy.to(server.url)
       await using store = await LibsqlStore.connect({ url: over(proxy.url) }, { prefix: newPrefix() })
       const roundTrips = async (work: () => Promise<unknown>) => {

@@ -64,7 +64,7 @@ withServer('mongo', (server) => {
     },
   )
 
-  test('options of a database change nothing either (B28)', async () => {
+  test('options of a database change nothing either (B28, weakness 3)', async () => {
     const prefix = newPrefix()
     const db: Db = connect(database.url).db(undefined, {
       raw: true,

@@ -24,7 +24,7 @@ withServer('mongo', (server) => {
     return { prefix, store, sent, documents: () => documentsOf(database.db(), prefix) }
   }
 
-  describe('a commit is one update, after an allocation for its events and one for its spawns (B66)', () => {
+  describe('a commit is one update, after an allocation for its events and one for its spawns (B66, weakness 34)', () => {
     const shapes: [name: string, changes: CommitChanges, allocations: number][] = [
       ['of the state alone', {}, 0],
       ['with a mark, timers and a step', { ...everything('a'), emits: [], spawns: [] }, 0],
@@ -166,7 +166,7 @@ withServer('mongo', (server) => {
       expect(store.capabilities.dedupe).toBe(3)
     })
 
-    test('is no larger after a million events than after as many as it holds (B96)', async () => {
+    test('is no larger after a million events than after as many as it holds (B96, weakness 28)', async () => {
       const { prefix, store } = await setUp()
       expect(store.capabilities.dedupe).toBe(10_000)
       const held = execution('a')

@@ -47,7 +47,7 @@ withServer('mongo', (server) => {
     expect(await indexesOf(prefix)).toEqual(['_id_'])
   })
 
-  describe('what is read is found by an index', () => {
+  describe('what is read is found by an index (weakness 29, weakness 37)', () => {
     test.each<[name: string, read: (store: MongoStore) => Promise<unknown>]>([
       ['the outbox', (store) => store.pendingOutbox({ limit: 10 })],
       ['the outbox behind an entry', (store) => store.pendingOutbox({ limit: 10, after: 3 })],
@@ -77,7 +77,7 @@ withServer('mongo', (server) => {
     })
   })
 
-  test('what a purged sender has sent to others stays deliverable, in its place, and is acknowledged like any other', async () => {
+  test('what a purged sender has sent to others stays deliverable, in its place, and is acknowledged like any other (weakness 14)', async () => {
     const prefix = newPrefix()
     const store = storeOn(database.db(), { prefix })
     const emit = (targetId: string | null, id: string) => ({ targetId, event: newEvent({ id, kind: 'k' }) })
@@ -111,7 +111,7 @@ withServer('mongo', (server) => {
     }
   })
 
-  test('a step for an execution that does not exist creates nothing that Python would read', async () => {
+  test('a step for an execution that does not exist creates nothing that Python would read (weakness 9)', async () => {
     const prefix = newPrefix()
     const store = storeOn(database.db(), { prefix })
     await store.appendTrace('a', { n: 0 })

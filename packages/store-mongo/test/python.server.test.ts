@@ -109,7 +109,7 @@ withServer('mongo', (server) => {
     })
   })
 
-  test('an execution is created where Python has left a document with nothing but a trace', async () => {
+  test('an execution is created where Python has left a document with nothing but a trace (weakness 9)', async () => {
     const prefix = newPrefix()
     const python = database.db().collection<{ _id: string }>(`${prefix}_executions`)
     await python.updateOne({ _id: 'a' }, { $push: { trace: { n: 0, index: 0 } } } as object, { upsert: true })

@@ -22,7 +22,7 @@ const shapes: Record<string, CommitChanges> = {
 withServer('postgres', (server) => {
   const database = useDatabase(server)
 
-  describe.each(Object.entries(shapes))('a commit %s', (_shape, changes) => {
+  describe.each(Object.entries(shapes))('a commit %s (weakness 34)', (_shape, changes) => {
     test.each([
       { prepare: true, trips: 1 },
       { prepare: false, trips: 2 },
@@ -45,7 +45,7 @@ withServer('postgres', (server) => {
     })
   })
 
-  test('commits that arrive together are one round trip together', async () => {
+  test('commits that arrive together are one round trip together (weakness 34)', async () => {
     const between = await Intermediary.start(database.url)
     const store = await open(between.url, { schema: newSchema(), client: { max: 1 } })
     await Promise.all(many(2, 'first').map((each) => store.commit(each)))
@@ -54,7 +54,7 @@ withServer('postgres', (server) => {
     expect(between.roundTrips - before).toBe(1)
   })
 
-  test('of two creators one succeeds and the other one has a conflict with what was created', async () => {
+  test('of two creators one succeeds and the other one has a conflict with what was created (weakness 12)', async () => {
     const schema = newSchema()
     const stores = [await open(database.url, { schema }), await open(database.url, { schema })]
     const outcomes = await Promise.all(

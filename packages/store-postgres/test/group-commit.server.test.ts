@@ -145,7 +145,7 @@ withServer('postgres', (server) => {
     await end('ROLLBACK')
   })
 
-  test('a creation that meets another one under way becomes a conflict when that is committed', async () => {
+  test('a creation that meets another one under way becomes a conflict when that is committed (weakness 12)', async () => {
     const schema = newSchema()
     const store = await open(database.url, { schema })
     const end = await stranger(

@@ -78,7 +78,7 @@ withServer('postgres', (server) => {
         }),
       )
 
-    test('no page reads more rows than it returns, and one more of each range that is merged', async () => {
+    test('no page reads more rows than it returns, and one more of each range that is merged (weakness 38)', async () => {
       await counting(async (s, reading) => {
         for (const query of queries) {
           const ranges = 1 + STATUSES.length
@@ -113,7 +113,7 @@ withServer('postgres', (server) => {
       }
     })
 
-    test('the ids with a prefix come from an index alone, in the order of the bytes', async () => {
+    test('the ids with a prefix come from an index alone, in the order of the bytes (weakness 42)', async () => {
       await counting(async (s, reading) => {
         for (const [prefix, least] of [
           ['', ROWS],

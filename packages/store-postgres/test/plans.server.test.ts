@@ -57,7 +57,7 @@ async function scanned(tx: TransactionSql, schema: string): Promise<Record<strin
 withServer('postgres', (server) => {
   const database = useDatabase(server)
 
-  test('no method reads a whole table', async () => {
+  test('no method reads a whole table (weakness 32, weakness 37)', async () => {
     const schema = newSchema()
     const store = await open(database.url, { schema })
     const sql = connect(database.url)

@@ -78,7 +78,7 @@ withServer('postgres', (server) => {
     await expect(on('missing', 'nowhere')).rejects.toMatchObject({ missing: ['a schema in the search path'] })
   })
 
-  test('prefixes that differ in case alone are one', async () => {
+  test('prefixes that differ in case alone are one (weakness 46)', async () => {
     const schema = newSchema()
     const [upper, lower] = await Promise.all(['App', 'app'].map((prefix) => open(database.url, { schema, prefix })))
     await upper?.commit(execution('a'), everything('a'))
@@ -149,7 +149,7 @@ withServer('postgres', (server) => {
     })
   })
 
-  test('opening a live database runs no statement that changes anything (B41, B43)', async () => {
+  test('opening a live database runs no statement that changes anything (B41, B43, weakness 44)', async () => {
     const schema = newSchema()
     await open(database.url, { schema })
     const texts: string[] = []
@@ -185,7 +185,7 @@ withServer('postgres', (server) => {
     await open(database.url, { schema, createSchema: false })
   })
 
-  test('a store whose tables are dropped says so, and works when they are there again', async () => {
+  test('a store whose tables are dropped says so, and works when they are there again (weakness 11)', async () => {
     const schema = newSchema()
     const store = await open(database.url, { schema })
     await store.commit(execution('a'))

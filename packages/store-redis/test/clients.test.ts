@@ -116,7 +116,7 @@ withServer('redis', ({ url }) => {
       }
     })
 
-    test('that reads from replicas is refused (B72)', async () => {
+    test('that reads from replicas is refused (B72, weakness 3)', async () => {
       const store = storeOn(clusterFor({ scaleReads: 'slave' }), { hashTag: true })
       await expect(store.load('a')).rejects.toThrow(/scaleReads/)
     })

@@ -19,29 +19,35 @@ withServer('redis', ({ url }) => {
   const dump = () => dumpOf(client, `${prefix}:`)
 
   describe('a commit', () => {
-    test.each(shapes('a'))('with $name is one EVALSHA, the first one and later ones', async ({ changes }) => {
-      // The script becomes known to the server, which is checked for the first time.
-      await store.save(execution('other'))
-      const held = execution('a')
-      const { commands } = await observe(client, prefix, async () => {
-        await store.commit(held, changes)
-        await store.commit(held, changes)
-      })
-      expect(commands).toEqual(['evalsha', 'evalsha'])
-    })
+    test.each(shapes('a'))(
+      'with $name is one EVALSHA, the first one and later ones (weakness 34)',
+      async ({ changes }) => {
+        // The script becomes known to the server, which is checked for the first time.
+        await store.save(execution('other'))
+        const held = execution('a')
+        const { commands } = await observe(client, prefix, async () => {
+          await store.commit(held, changes)
+          await store.commit(held, changes)
+        })
+        expect(commands).toEqual(['evalsha', 'evalsha'])
+      },
+    )
 
-    test.each(shapes('a'))('with $name that is refused changes nothing and uses up no number', async ({ changes }) => {
-      const held = execution('a')
-      await store.commit(held, parts('a'))
-      await store.commit(held, parts('a'))
-      const before = await dump()
-      for (const version of [0, 1, 3]) {
-        await expect(store.commit({ ...held, version }, changes)).rejects.toThrow(StoreConflict)
-      }
-      await expect(store.commit(execution('none', { version: 1 }), changes)).rejects.toThrow(StoreConflict)
-      expect(await dump()).toEqual(before)
-      expect(await store.commit(held, parts('a'))).toEqual([5, 6])
-    })
+    test.each(shapes('a'))(
+      'with $name that is refused changes nothing and uses up no number (weakness 30)',
+      async ({ changes }) => {
+        const held = execution('a')
+        await store.commit(held, parts('a'))
+        await store.commit(held, parts('a'))
+        const before = await dump()
+        for (const version of [0, 1, 3]) {
+          await expect(store.commit({ ...held, version }, changes)).rejects.toThrow(StoreConflict)
+        }
+        await expect(store.commit(execution('none', { version: 1 }), changes)).rejects.toThrow(StoreConflict)
+        expect(await dump()).toEqual(before)
+        expect(await store.commit(held, parts('a'))).toEqual([5, 6])
+      },
+    )
 
     test('that another one has forestalled is refused in one EVALSHA, without a look at the execution', async () => {
       await store.commit(execution('a'), parts('a'))
@@ -94,20 +100,23 @@ withServer('redis', ({ url }) => {
         { kind: 'the counter of the trace, a text,', key: (p) => `${p}:trace:seq:a`, wrong: 'text' },
       ]
 
-    test.each(kinds)('($kind) makes a commit fail before anything is written (B46)', async ({ first, key, wrong }) => {
-      const held = execution('a')
-      if (!first) await store.commit(held)
-      const { version } = held
-      await client.del(key(prefix))
-      if (wrong === 'list') await client.rpush(key(prefix), '1')
-      else await client.set(key(prefix), wrong === 'text' ? 'x1' : '1')
-      const before = await dump()
-      const error = await store.commit(held, parts('a')).catch((reason: unknown) => reason)
-      expect(error).toBeInstanceOf(CorruptRecord)
-      expect(String(error)).toContain(JSON.stringify(key(prefix)))
-      expect(held.version).toBe(version)
-      expect(await dump()).toEqual(before)
-    })
+    test.each(kinds)(
+      '($kind) makes a commit fail before anything is written (B46, weakness 6)',
+      async ({ first, key, wrong }) => {
+        const held = execution('a')
+        if (!first) await store.commit(held)
+        const { version } = held
+        await client.del(key(prefix))
+        if (wrong === 'list') await client.rpush(key(prefix), '1')
+        else await client.set(key(prefix), wrong === 'text' ? 'x1' : '1')
+        const before = await dump()
+        const error = await store.commit(held, parts('a')).catch((reason: unknown) => reason)
+        expect(error).toBeInstanceOf(CorruptRecord)
+        expect(String(error)).toContain(JSON.stringify(key(prefix)))
+        expect(held.version).toBe(version)
+        expect(await dump()).toEqual(before)
+      },
+    )
 
     test.each(kinds)(
       '($kind) makes a purge fail before anything is removed, or is removed whole',

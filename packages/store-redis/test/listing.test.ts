@@ -89,7 +89,7 @@ withServer('redis', ({ url }) => {
   })
 
   describe('reindex', () => {
-    test('finds thousands of executions, beside keys that are none of them', async () => {
+    test('finds thousands of executions, beside keys that are none of them (weakness 40)', async () => {
       const many = Array.from({ length: 2500 }, (_, n) => `e${n}`)
       await client.mset(...many.flatMap((id) => [`${prefix}:exe:${id}`, payload(id, 1)]))
       await client.mset(`${prefix}:exex:a`, '1', `${prefix}x:exe:a`, '1', `${prefix}:processed:exe:a`, '1')
@@ -125,7 +125,7 @@ withServer('redis', ({ url }) => {
   })
 
   describe('a page', () => {
-    test('costs two questions and no whole payload, the first one and the last one', async () => {
+    test('costs two questions and no whole payload, the first one and the last one (weakness 38)', async () => {
       const count = 3000
       for (let n = 0; n < count; n++) void store.save(execution(`e${n + 10_000}`))
       await store.save(execution('e0'))

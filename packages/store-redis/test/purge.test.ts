@@ -96,7 +96,7 @@ withServer('redis', ({ url }) => {
       await armedBy('four', ['ours', 'ours'])
     })
 
-    test('of one that only we have written does not look through the timers of all others', async () => {
+    test('of one that only we have written does not look through the timers of all others (weakness 32)', async () => {
       const held = execution('a')
       await store.commit(held, parts('a'))
       const scanned: string[] = []

@@ -58,7 +58,7 @@ withServer('redis', ({ url }) => {
       expect(held.version).toBe(2)
     })
 
-    test('whose memory is full is StoreUnavailable, with nothing half written, and can be relieved (B46)', async () => {
+    test('whose memory is full is StoreUnavailable, with nothing half written, and can be relieved (B46, weakness 6)', async () => {
       const server = await serverWith()
       const client = clientFor(server.url)
       const store = storeOn(client, { prefix: 'harel' })
@@ -119,7 +119,7 @@ withServer('redis', ({ url }) => {
       await restarted
     })
 
-    test('that evicts keys is reported as often as a store is opened, where its settings can be read (B46)', async () => {
+    test('that evicts keys is reported as often as a store is opened, where its settings can be read (B46, weakness 52)', async () => {
       const server = await serverWith({ 'maxmemory-policy': 'allkeys-lru' })
       const warnings: string[] = []
       const onWarning = (message: string) => warnings.push(message)

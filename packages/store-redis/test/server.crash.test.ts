@@ -72,7 +72,7 @@ withServer('redis', ({ url }) => {
     })
     afterAll(() => server?.stop())
 
-    test('that is killed in a stream of commits has kept every one that was acknowledged', async () => {
+    test('that is killed in a stream of commits has kept every one that was acknowledged (weakness 52)', async () => {
       const prefix = freshPrefix()
       const writers = ['p', 'q'].map((name) => startWriter(server.url, prefix, name, 0))
       for (const count of [40, 80, 120]) {

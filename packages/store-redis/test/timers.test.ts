@@ -103,7 +103,7 @@ withServer('redis', ({ url }) => {
       expect(await store.dueTimers(9)).toEqual([])
     })
 
-    test('is one script: nothing comes between its look and its deletion', async () => {
+    test('is one script: nothing comes between its look and its deletion (weakness 7)', async () => {
       await arm('a', 'P', 1)
       const { commands } = await observe(client, prefix, () => store.deleteTimer('a', 'P', 1))
       expect(commands.at(-1)).toBe('evalsha')

@@ -28,16 +28,19 @@ withServer('rqlite', ({ url }) => {
   const WRITE = '/db/request?transaction'
 
   describe('a commit', () => {
-    test.each([true, false])('of any shape is one transactional request (groupCommit: %s)', async (groupCommit) => {
-      const { between, store, counts } = await setUp({ groupCommit })
-      const held = execution('a')
-      for (const changes of [{}, everything('a'), LARGE, {}, { emits: LARGE.emits ?? [] }]) {
-        between.requests.length = 0
-        await store.commit(held, changes)
-        expect(between.requests).toEqual([WRITE])
-      }
-      expect(await counts()).toEqual([1, 101, 2, 11, 21, 2])
-    })
+    test.each([true, false])(
+      'of any shape is one transactional request (groupCommit: %s) (weakness 34)',
+      async (groupCommit) => {
+        const { between, store, counts } = await setUp({ groupCommit })
+        const held = execution('a')
+        for (const changes of [{}, everything('a'), LARGE, {}, { emits: LARGE.emits ?? [] }]) {
+          between.requests.length = 0
+          await store.commit(held, changes)
+          expect(between.requests).toEqual([WRITE])
+        }
+        expect(await counts()).toEqual([1, 101, 2, 11, 21, 2])
+      },
+    )
 
     test.each([
       { held: 0, stored: 2 },
@@ -75,7 +78,7 @@ withServer('rqlite', ({ url }) => {
       expect(seqs.map(([seq]) => targets.get(seq ?? 0))).toEqual(held.map(({ id }) => id))
     })
 
-    test('that is refused leaves no row beside those that share its request', async () => {
+    test('that is refused leaves no row beside those that share its request (weakness 8)', async () => {
       const { between, store, counts } = await setUp()
       const held = many(9)
       await Promise.all(held.map((each) => store.commit(each)))

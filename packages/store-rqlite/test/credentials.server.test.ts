@@ -69,7 +69,7 @@ withServer('rqlite', () => {
   })
   afterAll(() => server.stop())
 
-  test('a server with users is used with the name and the password of the options, or of the URL', async () => {
+  test('a server with users is used with the name and the password of the options, or of the URL (weakness 56)', async () => {
     const prefix = newPrefix()
     const stores = [
       await open(withCredentials(server.url, 'app', PASSWORD), { prefix }),

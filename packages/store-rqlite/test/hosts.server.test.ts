@@ -54,7 +54,7 @@ withServer('rqlite', ({ url }) => {
       await expect(store.load('a')).rejects.toBeInstanceOf(StoreClosed)
     })
 
-    test('may send to each other: a redirection is not followed, and the next node is asked (B78)', async () => {
+    test('may send to each other: a redirection is not followed, and the next node is asked (B78, weakness 56)', async () => {
       const prefix = newPrefix()
       const trap = await Intermediary.start(url)
       const redirecting = await Intermediary.start(url)
@@ -69,7 +69,7 @@ withServer('rqlite', ({ url }) => {
   })
 
   describe('reads', () => {
-    test('are strong when nothing else is said, whichever method reads (B72, B78)', async () => {
+    test('are strong when nothing else is said, whichever method reads (B72, B78, weakness 56)', async () => {
       const between = await Intermediary.start(url)
       const store = await open(between.url, { prefix: newPrefix() })
       await Promise.all([

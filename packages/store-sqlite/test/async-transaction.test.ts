@@ -179,7 +179,7 @@ describe('AsyncSqliteStore.transaction', () => {
     expect((await store.load('later'))?.version).toBe(1)
   })
 
-  test('other calls wait for its end: none sees it half done, none becomes part of it (19)', async () => {
+  test('other calls wait for its end: none sees it half done, none becomes part of it (weakness 19)', async () => {
     const { db, store } = await setUp()
     await using _closed = store
     const { promise: opened, resolve: open } = Promise.withResolvers<void>()

@@ -146,7 +146,7 @@ describe("a caller's connection", () => {
     expect(() => new SqliteStore(db)).toThrow(StoreClosed)
   })
 
-  test('with an open transaction takes no commit, and nothing is written', () => {
+  test('with an open transaction takes no commit, and nothing is written (weakness 19)', () => {
     const db = connect(freshFile())
     const store = new SqliteStore(db)
     const held = execution('a')

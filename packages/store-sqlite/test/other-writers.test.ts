@@ -94,7 +94,7 @@ describe.each(twins)('$name, beside a writer that knows nothing of its columns',
     expect(await listed({ status: 'FAILED' })).toEqual([])
   })
 
-  test('lists a row whose payload holds U+0000 (B08)', async () => {
+  test('lists a row whose payload holds U+0000 (B08, weakness 10)', async () => {
     const path = freshFile()
     await using store = await open(path)
     insertAsPython(connect(path), 'a', { context: { text: 'a\0b' }, active_path: 'X' })

@@ -51,7 +51,7 @@ describe.each(twins)('$name', ({ open }) => {
     expect(warnings).toEqual([])
   })
 
-  test('refuses a prefix that differs from an existing one by case only', async () => {
+  test('refuses a prefix that differs from an existing one by case only (weakness 46)', async () => {
     const path = freshFile()
     await (await open(path, { prefix: 'App' })).close()
     for (const createSchema of [true, false]) {
@@ -89,7 +89,7 @@ describe.each(twins)('$name', ({ open }) => {
   })
 })
 
-test('the second start runs no DDL and takes no lock (B41)', () => {
+test('the second start runs no DDL and takes no lock (B41, weakness 44)', () => {
   const db = connect(freshFile())
   new SqliteStore(db)
   const texts = recordPrepared(db)

@@ -17,7 +17,7 @@ describe('the thread of an AsyncSqliteStore', () => {
     expect(rows(connect(path))).toMatchObject({ executions: 1, outbox: 1 })
   })
 
-  test('leaves the caller to do other things while a commit waits for the disk or a lock', async () => {
+  test('leaves the caller to do other things while a commit waits for the disk or a lock (weakness 49)', async () => {
     const path = freshFile()
     await using store = await AsyncSqliteStore.open(path)
     const other = connect(path)

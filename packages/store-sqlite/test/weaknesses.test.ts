@@ -1,5 +1,5 @@
 /** What other stores on these tables do badly, by the numbers of the list that is kept of it. */
-import { type ListQuery, STATUSES, type SyncExecutionStore } from '@harel/store-base'
+import { asyncStore, executions, type ListQuery, STATUSES, type SyncExecutionStore } from '@harel/store-base'
 import { SqliteStore } from '@harel/store-sqlite'
 import type { Database } from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
@@ -30,7 +30,7 @@ function walk(store: SyncExecutionStore, query: ListQuery, between: (ids: string
 }
 
 describe('a SqliteStore', () => {
-  test('purges an execution by indexes, whatever else is queued (32)', () => {
+  test('purges an execution by indexes, whatever else is queued (weakness 32)', () => {
     const { db, store, texts } = setUp()
     expect(store.purge('e0', 1)).toBe(true)
     expect([...texts].filter((sql) => sql.startsWith('DELETE'))).toHaveLength(6)
@@ -38,7 +38,7 @@ describe('a SqliteStore', () => {
     expect(Object.values(rows(db))).toEqual([6, 6, 6, 6, 6, 6])
   })
 
-  test('finds due timers, roots, statuses and definitions by indexes (37)', () => {
+  test('finds due timers, roots, statuses and definitions by indexes (weakness 37)', () => {
     const { db, store, texts } = setUp()
     store.dueTimers(1)
     for (const query of [{ status: 'DONE' }, { definitionId: 'd1' }, { rootsOnly: true }] as const) {
@@ -47,7 +47,7 @@ describe('a SqliteStore', () => {
     expect(expensiveSteps(db, texts)).toEqual([])
   })
 
-  test('lists without looking into payloads, and reads no row that it does not return (38)', () => {
+  test('lists without looking into payloads, and reads no row that it does not return (weakness 38)', () => {
     const { db, store, texts } = setUp()
     db.exec("UPDATE harel_executions SET data = 'no JSON', version = version WHERE id <> 'e0'")
     expect(store.listExecutions().items).toHaveLength(STATUSES.length)
@@ -62,7 +62,7 @@ describe('a SqliteStore', () => {
   })
 
   test.each([{}, { definitionId: 'd' }, { status: [...STATUSES] }])(
-    'skips and repeats nothing while executions come and go between pages (39, %j)',
+    'skips and repeats nothing while executions come and go between pages (weakness 39, %j)',
     (filter) => {
       const store = new SqliteStore(connect(':memory:'))
       const name = (n: number) => `e${`${n}`.padStart(2, '0')}`
@@ -78,7 +78,7 @@ describe('a SqliteStore', () => {
     },
   )
 
-  test('finds ids by their prefix in the index, and only those (42)', () => {
+  test('finds ids by their prefix in the index, and only those (weakness 42)', () => {
     const { db, store, texts } = setUp()
     for (const id of ['E1', 'e1:a', 'e1_b', 'e2%c']) store.save(execution(id))
     expect(store.idsWithPrefix('e1')).toEqual(['e1', 'e1:a', 'e1_b'])
@@ -88,7 +88,7 @@ describe('a SqliteStore', () => {
     expect(expensiveSteps(db, searches)).toEqual([])
   })
 
-  test('lists an execution whose definition has changed under the new one (45)', () => {
+  test('lists an execution whose definition has changed under the new one (weakness 45)', () => {
     const { db, store } = setUp()
     const held = store.load('e1')
     if (held === undefined) return expect.unreachable()
@@ -97,5 +97,14 @@ describe('a SqliteStore', () => {
     expect(store.listExecutions({ definitionId: 'migrated' }).items.map(({ id }) => id)).toEqual(['e1'])
     expect(walk(store, { definitionId: 'd1' })).not.toContain('e1')
     expect(db.prepare("SELECT definition_id FROM harel_executions WHERE id = 'e1'").pluck().get()).toBe('migrated')
+  })
+
+  test('lists, pages and purges for asynchronous callers like any other store (weakness 49)', async () => {
+    const store = asyncStore(setUp().store)
+    const ids: string[] = []
+    for await (const { id } of executions(store, { limit: 2, status: [...STATUSES] })) ids.push(id)
+    expect(ids).toEqual(STATUSES.map((_, n) => `e${n}`))
+    for (const id of ids) expect(await store.purge(id, 1)).toBe(true)
+    expect((await store.listExecutions()).items).toEqual([])
   })
 })

@@ -211,6 +211,7 @@ export const wrongCalls: readonly WrongCalls[] = [
   {
     title: 'a wrong change is refused, and its place is named',
     reports: ['B81'],
+    weaknesses: [54],
     cases: [
       {
         argument: 'changes',
@@ -308,6 +309,7 @@ export const wrongCalls: readonly WrongCalls[] = [
   {
     title: 'a limit that is none is refused by everything that has pages',
     reports: ['B90', 'B91'],
+    weaknesses: [41],
     cases: [
       onQuery('limit', NOT_LIMITS),
       ...onPage('page.limit', NOT_LIMITS, (limit) => ({ limit })),

@@ -37,7 +37,7 @@ describe.each(stores)('on $name', ({ open }) => {
     return { store, runner }
   }
 
-  test('a delayed transition fires when it is due, is cancelled when its state is left, and leaves no timer', async () => {
+  test('a delayed transition fires when it is due, is cancelled when its state is left, and leaves no timer (weakness 50)', async () => {
     const machine = setup(anyEvent).createMachine({
       id: 'delayed',
       initial: 'a',

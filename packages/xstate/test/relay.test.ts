@@ -240,7 +240,7 @@ describe.each(stores)('on $name', ({ open }) => {
   })
 })
 
-test('a store that is away for a while is waited for, and nothing is lost', async () => {
+test('a store that is away for a while is waited for, and nothing is lost (weakness 55)', async () => {
   const base = await openStore()
   let away = false
   const store = new Proxy(base, {

@@ -27,7 +27,7 @@ describe.each(['redis8', 'redis7', 'valkey9'] as const)('three masters (%s)', (f
 
   describeContracts('RedisStore on a Cluster', { client: cluster, hashTag: true })
 
-  test('all keys of a prefix are on one node, whatever braces the ids have; prefixes are on several (B45)', async () => {
+  test('all keys of a prefix are on one node, whatever braces the ids have; prefixes are on several (B45, weakness 33)', async () => {
     const client = clusterForTest()
     const slots = new Set<unknown>()
     for (let n = 0; n < 5; n++) {

@@ -57,6 +57,7 @@ const parts = (ns: string): Record<string, CommitChanges> => {
 const residueChecks = Object.keys(parts('')).map(
   (part): Check => ({
     title: `a refused commit leaves no ${part}`,
+    weaknesses: [8],
     async run(context) {
       const { store, ns } = context
       const stale = await stored(store, ns)
@@ -84,6 +85,7 @@ const unstorable = (ns: string): Record<string, CommitChanges> => ({
 const unstorableChecks = Object.keys(unstorable('')).map(
   (place): Check => ({
     title: `a commit with ${place} that cannot be stored changes nothing, the caller's version included`,
+    weaknesses: [13],
     async run(context) {
       const { store, ns } = context
       const held = await stored(store, ns)
@@ -164,6 +166,7 @@ export const commitContract: Contract = {
     },
     {
       title: 'a stale copy conflicts and is told which version it held and which is stored',
+      weaknesses: [53],
       async run({ store, ns }) {
         const stale = await stored(store, ns)
         const winner = structuredClone(stale)
@@ -222,6 +225,7 @@ export const commitContract: Contract = {
     {
       title: 'of many first commits of one id exactly one wins, the others conflict',
       reports: ['B74'],
+      weaknesses: [8, 12],
       async run({ store, ns }) {
         const rivals = Array.from({ length: 8 }, (_, n) => execution(ns, 'e', { context: { n } }))
         const outcomes = await Promise.allSettled(rivals.map((rival) => store.commit(rival, everything(ns, 'e'))))
@@ -238,6 +242,7 @@ export const commitContract: Contract = {
     ...residueChecks,
     {
       title: 'a refused commit takes no index of the trace',
+      weaknesses: [30],
       async run({ store, ns }) {
         const held = await stored(store, ns, 'e', {}, { trace: { n: 0 } })
         const stale = { ...structuredClone(held), version: 0 }
@@ -262,6 +267,7 @@ export const commitContract: Contract = {
     {
       title: 'a context that cannot be stored changes nothing, and once mended the same object commits',
       reports: ['B99'],
+      weaknesses: [13],
       async run(context) {
         const { store, ns } = context
         const held = await stored(store, ns)

@@ -116,6 +116,7 @@ export const concurrencyContract: Contract = {
     {
       title: 'good commits beside conflicting and refused ones succeed',
       reports: ['B67'],
+      weaknesses: [11, 19],
       async run(context) {
         const { store, ns } = context
         const handles = await handlesOf(context)

@@ -35,6 +35,7 @@ export const cursorContract: Contract = {
     {
       title: 'a damaged cursor is refused, it never starts again from the beginning',
       reports: ['B91'],
+      weaknesses: [41],
       async run({ store, ns }) {
         const query = await seed(store, ns)
         const good = await cursorOf(store, query)
@@ -117,6 +118,7 @@ export const cursorContract: Contract = {
     {
       title: 'executions that are purged between two pages make the listing skip nothing',
       reports: ['B88'],
+      weaknesses: [39],
       needs: ['keyPaging'],
       async run({ store, ns }) {
         const query = await seed(store, ns)
@@ -135,6 +137,7 @@ export const cursorContract: Contract = {
     },
     {
       title: 'executions that are created between two pages make the listing repeat nothing',
+      weaknesses: [39],
       needs: ['keyPaging', 'ordered'],
       async run({ store, ns }) {
         const query = await seed(store, ns)

@@ -102,6 +102,7 @@ export const dedupeContract: Contract = {
     {
       title: 'loadForEvent never pairs a newer state with an older mark',
       reports: ['B72'],
+      weaknesses: [3],
       async run({ store, ns }) {
         const held = await stored(store, ns)
         for (let n = 1; n <= 20; n++) {
@@ -133,6 +134,7 @@ export const dedupeContract: Contract = {
     {
       title: 'the newest marks are remembered, as many as promised',
       reports: ['B77'],
+      weaknesses: [28],
       async run({ store, ns, capabilities }) {
         const promised = capabilities.dedupe === 'forever' ? 20 : Math.min(capabilities.dedupe, 20)
         const held = execution(ns)

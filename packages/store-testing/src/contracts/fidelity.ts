@@ -47,6 +47,7 @@ export const fidelityContract: Contract = {
     {
       title: 'texts are stored exactly, as values and as keys, U+0000 included',
       reports: ['B01', 'B02', 'B08', 'B16', 'B19'],
+      weaknesses: [10],
       async run(context) {
         for (const [n, { v }] of cases.strings.entries()) {
           if (!v.isWellFormed()) continue
@@ -151,6 +152,7 @@ export const fidelityContract: Contract = {
     {
       title: 'what JSON has no text for is refused before anything is written, with the path to it',
       reports: ['B19', 'B24', 'B25', 'B99'],
+      weaknesses: [24],
       async run(context) {
         for (const [what, make] of Object.entries(UNSTORABLE)) {
           await assertRefused(context, { items: [{ at: make() }] }, '.items[0].at', what)
@@ -218,6 +220,7 @@ export const fidelityContract: Contract = {
     {
       title: 'the deepest nesting that every reader can read is stored',
       reports: ['B27'],
+      weaknesses: [58],
       async run(context) {
         for (const [name, place] of Object.entries(places)) {
           for (const wrap of [inObject, inArray]) {
@@ -232,6 +235,7 @@ export const fidelityContract: Contract = {
     {
       title: 'deeper nesting is refused, however deep',
       reports: ['B27'],
+      weaknesses: [58],
       async run(context) {
         // In a context, which stands in the payload: 199 containers may be stored, 200 may not.
         for (const depth of [MOST_CONTAINERS, 1001, 100_000]) {
@@ -243,6 +247,7 @@ export const fidelityContract: Contract = {
     },
     {
       title: 'a spawn is refused when its context is too deep for the child that it is to become',
+      weaknesses: [58],
       async run({ store, ns }) {
         const spawns = [{ childId: `${ns}c`, rootPath: '', context: { v: nested(MOST_CONTAINERS - 1, inArray) } }]
         await rejection(() => store.commit(execution(ns), { spawns } as CommitChanges), NotSerializable)

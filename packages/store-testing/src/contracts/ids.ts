@@ -90,6 +90,7 @@ export const idContract: Contract = {
     },
     {
       title: 'ids that share a beginning with a name of the store are ids like any other',
+      weaknesses: [6],
       async run(context) {
         const names = [
           'seq:a',

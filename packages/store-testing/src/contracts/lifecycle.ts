@@ -91,6 +91,7 @@ export const lifecycleContract: Contract = {
     {
       title: 'many handles opened at once on a database all work',
       reports: ['B42', 'B44'],
+      weaknesses: [44],
       needs: ['shared'],
       async run({ open, ns }) {
         const handles = await Promise.all(Array.from({ length: 4 }, () => open()))

@@ -135,6 +135,7 @@ export const listingContract: Contract = {
     },
     {
       title: 'the first page of a filtered listing holds items that match it',
+      weaknesses: [40],
       async run({ store, ns }) {
         await seed(store, ns)
         const { items } = await store.listExecutions({ definitionId: `${ns}d1`, status: ['RUNNING'], limit: 1 })
@@ -180,6 +181,7 @@ export const listingContract: Contract = {
     },
     {
       title: 'a listing shows the state that was committed last, its definition included',
+      weaknesses: [45],
       async run({ store, ns }) {
         const held = await stored(store, ns, 'e', { definitionId: `${ns}d1`, status: 'RUNNING', parentId: `${ns}p` })
         await store.commit({ ...held, definitionId: `${ns}d2`, status: 'DONE', parentId: null, finishedAt: 5 })
@@ -236,6 +238,7 @@ export const listingContract: Contract = {
     {
       title: 'pages of any size hold everything, each item once, and never more than their limit',
       reports: ['B86'],
+      weaknesses: [40],
       async run({ store, ns }) {
         const names = Array.from({ length: 40 }, (_, n) => `n${n}`).sort(byBytes)
         // All the same but for the id: there is nothing else to go on behind.

@@ -125,6 +125,7 @@ export const purgeContract: Contract = {
     },
     {
       title: 'events that the execution sent to others stay queued',
+      weaknesses: [14],
       async run({ store, ns }) {
         const emits = [emit(ns, 'other', 'a'), emit(ns, 'e', 'own'), emit(ns, null, 'nobody')]
         const { id } = await stored(store, ns, 'e', {}, { emits })

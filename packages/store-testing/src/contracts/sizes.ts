@@ -76,6 +76,7 @@ export const sizeContract: Contract = {
     {
       title: 'a commit of as many writes as promised is stored, one of more is refused before it is sent',
       reports: ['B71'],
+      weaknesses: [31],
       async run(context) {
         const { store, ns, capabilities } = context
         for (const count of counts) {

@@ -76,6 +76,7 @@ export const spawnContract: Contract = {
     {
       title: 'more than a hundred children in one commit are all queued, or the commit is refused before it is sent',
       reports: ['B71'],
+      weaknesses: [31],
       async run({ store, ns, capabilities }) {
         const children = Array.from({ length: 101 }, (_, n) => spawn(ns, `c${n}`))
         const parent = execution(ns)
@@ -116,6 +117,7 @@ export const spawnContract: Contract = {
     },
     {
       title: 'a page holds at most its limit, and pages that go on behind each other hold everything once',
+      weaknesses: [27],
       async run({ store, ns }) {
         const names = Array.from({ length: 23 }, (_, n) => `c${n}`)
         await stored(store, ns, 'e', {}, { spawns: names.map((name) => spawn(ns, name)) })

@@ -99,6 +99,7 @@ export const storedBytesContract: Contract = {
     {
       title: 'a payload does not grow with the history of its execution',
       reports: ['B97'],
+      weaknesses: [29],
       needs: ['executionText'],
       async run(context) {
         const held = execution(context.ns)

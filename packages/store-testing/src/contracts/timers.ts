@@ -63,6 +63,7 @@ export const timerContract: Contract = {
     },
     ...folded.map(({ title, ops, left }) => ({
       title,
+      weaknesses: [5],
       async run({ store, ns }: Parameters<Contract['checks'][number]['run']>[0]) {
         const held = await stored(store, ns, 'e', {}, { timers: [arm('old', 5)] })
         await store.commit(held, { timers: ops })
@@ -146,6 +147,7 @@ export const timerContract: Contract = {
     },
     {
       title: 'deleteTimer leaves a timer that was armed anew, however close the times',
+      weaknesses: [7],
       async run({ store, ns }) {
         const held = await stored(store, ns, 'e', {}, { timers: [arm('P', 0.3)] })
         await store.commit(held, { timers: [arm('P', 0.1 + 0.2)] })
@@ -164,6 +166,7 @@ export const timerContract: Contract = {
     },
     {
       title: 'a page holds at most its limit, and pages that go on behind each other hold everything once',
+      weaknesses: [27],
       async run({ store, ns }) {
         const names = ['c', 'a', 'b']
         for (const name of names) {
@@ -198,6 +201,7 @@ export const timerContract: Contract = {
     },
     {
       title: 'an execution can hold a hundred timers, armed in one commit, or the commit is refused before it is sent',
+      weaknesses: [31],
       async run({ store, ns, capabilities }) {
         const held = execution(ns)
         const ops = Array.from({ length: 100 }, (_, n) => arm(`P${n}`, n))

@@ -61,6 +61,7 @@ export const traceContract: Contract = {
     },
     {
       title: 'a step can be appended although the execution is not stored, and creates none',
+      weaknesses: [9],
       async run({ store, ns }) {
         await store.appendTrace(`${ns}e`, step(0))
         assert.deepEqual(await store.readTrace(`${ns}e`), numbered(0, 1))
@@ -108,6 +109,7 @@ export const traceContract: Contract = {
     },
     {
       title: 'after a purge the index starts at 0 again',
+      weaknesses: [30],
       async run({ store, ns, traceMax }) {
         const held = execution(ns)
         for (let n = 0; n < traceMax + 1; n++) await store.commit(held, { trace: step(9) })
@@ -131,6 +133,7 @@ export const traceContract: Contract = {
     },
     {
       title: 'a trace of more than a megabyte is read whole',
+      weaknesses: [30],
       async run({ store, ns, traceMax, capabilities }) {
         const text = 'x'.repeat(Math.min(350_000, capabilities.maxExecutionBytes / 2))
         const count = Math.min(traceMax, 4)
@@ -161,6 +164,7 @@ export const traceContract: Contract = {
     },
     {
       title: 'a trace that is longer than a new, lower limit is cut by the next step',
+      weaknesses: [30],
       needs: ['shared'],
       async run({ store, open, ns, traceMax }) {
         for (let n = 0; n < traceMax; n++) await store.appendTrace(`${ns}e`, step(n))
