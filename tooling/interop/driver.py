@@ -4,11 +4,14 @@ A call is [verb, argument, ...] on the store whose URL and prefix are the argume
 {"value": ...} or {"error": ...}. Steps of a scenario are those of scenario.json.
 """
 
+import asyncio
+import inspect
 import json
 import sys
 from urllib.parse import urlsplit
 
-from harel import testing
+from harel import DurableRunner, definition_from_dsl, testing
+from harel.engine import aio_store
 from harel.engine.execution import Execution, Status
 from harel.engine.store import (
     DynamoDBStore,
@@ -22,7 +25,6 @@ from harel.engine.store import (
 from harel.spec.states import Event
 
 
-
 class FilledRedisStore(RedisStore):
     """Reads on over empty pages, which RedisStore returns beside other keys: harel's contract expects items in the first."""
 
@@ -33,14 +35,70 @@ class FilledRedisStore(RedisStore):
         return page
 
 
-# One row per kind of database, by the scheme of its URL: how it is opened, and whether it lists in order.
+class FilledAsyncRedisStore(aio_store.AsyncRedisStore):
+    """As FilledRedisStore."""
+
+    async def list_executions(self, **query):
+        page = await super().list_executions(**query)
+        while not page.items and page.next_cursor is not None:
+            page = await super().list_executions(**{**query, "cursor": page.next_cursor})
+        return page
+
+
+# One row per kind of database, by the scheme of its URL: how its store and the asynchronous twin are opened on the
+# place that the URL names, and whether they list in order.
 STORES = {
-    "dynamodb": (lambda url, prefix: DynamoDBStore.create(url.removeprefix("dynamodb+"), prefix=prefix), False),
-    "sqlite": (lambda url, prefix: SqliteStore(url.removeprefix("sqlite://"), prefix=prefix), True),
-    "postgres": (lambda url, prefix: PostgresStore.from_dsn(url, prefix=prefix), True),
-    "redis": (lambda url, prefix: FilledRedisStore.from_url(url, prefix=prefix), False),
-    "mongodb": (lambda url, prefix: MongoStore.from_url(url, urlsplit(url).path[1:], prefix=prefix), True),
+    "dynamodb": (DynamoDBStore.create, aio_store.AsyncDynamoDBStore.create, False),
+    "sqlite": (SqliteStore, aio_store.AsyncSqliteStore.create, True),
+    "postgres": (PostgresStore.from_dsn, aio_store.AsyncPostgresStore.from_dsn, True),
+    "redis": (FilledRedisStore.from_url, FilledAsyncRedisStore.from_url, False),
+    "mongodb": (MongoStore.from_url, aio_store.AsyncMongoStore.from_url, True),
 }
+
+# Regions, an invoked machine, timeouts and a lifetime: everything that a runner keeps in a store.
+PARCEL = """
+event Pay { amount: float }
+event Go {}
+machine Parcel {
+  initial Packing
+  ttl 86400
+  context { stamps: int = 0 }
+  state Packing { timeout 30 }
+  orthogonal Checks {
+    with { stamps: stamps }
+    state Weight {
+      initial Unknown
+      state Unknown {}
+      final Known success
+      from Unknown to Known on Go
+    }
+    state Customs {
+      initial Open
+      state Open { timeout 600 }
+      final Cleared success
+      from Open to Cleared on Go
+    }
+  }
+  state Billing {
+    invoke {
+      initial Unbilled
+      state Unbilled {}
+      final Billed success
+      from Unbilled to Billed
+    }
+  }
+  state Delivery { timeout 600 }
+  final Delivered success
+  final Lost lost
+  from Packing to Checks on Pay set context.stamps = context.stamps + 1
+  from Packing to Lost on Timeout
+  from Checks to Billing
+  from Billing to Delivery on Returned
+  from Delivery to Delivered on Go
+  from Delivery to Lost on Timeout
+}
+"""
+
 # The executions that a scenario holds under its names, and the seqs of their last commits.
 held = {}
 seqs = {}
@@ -143,6 +201,14 @@ def contracts(store, ns, ordered):
     testing.assert_outbox_contract(store, ns=ns + "outbox-")
 
 
+async def async_contracts(opening, ns, ordered):
+    store = await opening if inspect.isawaitable(opening) else opening
+    await testing.assert_async_listing_contract(store, ordered=ordered, ns=ns + "listing-")
+    await testing.assert_async_purge_contract(store, ns=ns + "purge-")
+    await testing.assert_async_outbox_contract(store, ns=ns + "outbox-")
+    await store.close()
+
+
 def add(store, id, by):
     """Loads an execution, counts in its context who has added to it, and commits; False when somebody was faster."""
     execution = store.load(id)
@@ -155,14 +221,55 @@ def add(store, id, by):
         return False
 
 
+class Drive:
+    """Runs a machine of Python's, step by step, at a time that stands still within a step."""
+
+    def __init__(self, store):
+        definition = definition_from_dsl(PARCEL, "Parcel")
+        self.definition_id = definition.id
+        self.now = 1_700_000_000.25
+        self.runner = DurableRunner(
+            store, {definition.id: definition}, clock=lambda: self.now, trace=True, execution="inline"
+        )
+
+    def create(self, id):
+        return self.told(self.runner.create(self.definition_id, {"note": "é"}, execution_id=id))
+
+    def send(self, id, kind, data):
+        self.now += 1.5
+        return self.told(self.runner.process(id, Event(id=f"{id}:{kind}:{self.now}", kind=kind, data=data)))
+
+    def wait(self, seconds):
+        self.now += seconds
+        return self.runner.fire_due_timers()
+
+    def told(self, execution):
+        return [execution.status.value, execution.active_path]
+
+
+def place(url):
+    """What the stores take for the URL of a database: its address, and its name where that is an argument of its own."""
+    kind, _, rest = url.partition("+" if url.startswith("dynamodb") else "://")
+    if kind in ("dynamodb", "sqlite"):
+        return [rest]
+    return [url, urlsplit(url).path[1:]] if kind == "mongodb" else [url]
+
+
 def main(url, prefix):
-    open_store, ordered = STORES[url.split(":")[0].split("+")[0]]
-    store = open_store(url, prefix)
+    open_store, open_async_store, ordered = STORES[url.split(":")[0].split("+")[0]]
+    store = open_store(*place(url), prefix=prefix)
+    drive = Drive(store)
     verbs = {
         "play": lambda part: play(store, part),
         "canonical": lambda *arguments: canonical(store, *arguments),
         "contracts": lambda ns: contracts(store, ns, ordered),
+        "async_contracts": lambda ns: asyncio.run(
+            async_contracts(open_async_store(*place(url), prefix=prefix), ns, ordered)
+        ),
         "add": lambda *arguments: add(store, *arguments),
+        "create": drive.create,
+        "send": drive.send,
+        "wait": drive.wait,
     }
     for line in sys.stdin:
         verb, *arguments = json.loads(line)

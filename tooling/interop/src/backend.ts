@@ -18,6 +18,8 @@ export interface Backend {
   name: string
   /** Python keeps events in the record of their sender, and so loses them when that is purged. */
   purgesWhatItSent?: true
+  /** Has listings show what Python has created, where they do not by themselves. */
+  refresh?(store: ExecutionStore): Promise<unknown>
   /** Starts the server of this kind, if it has one; it ends with the disposal. */
   start(): Promise<AsyncDisposable & { make(): Promise<Database> }>
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
+import type { JsonObject } from '@harel/store-base'
 import { EVENTS, PREFIXES } from '@harel-tooling/canonical'
 import { interpreter } from './install.js'
 import type { Part } from './scenario.js'
@@ -39,8 +40,23 @@ export class PythonStore implements AsyncDisposable {
   }
 
   /** Runs Python's own contracts on what is stored, rejecting with the first that is not kept. */
-  async contracts(ns: string): Promise<void> {
-    await this.#call('contracts', ns)
+  async contracts(ns: string, twin: 'sync' | 'async'): Promise<void> {
+    await this.#call(twin === 'sync' ? 'contracts' : 'async_contracts', ns)
+  }
+
+  /** Has Python's `DurableRunner` create a `Parcel`: its status and its path. */
+  create(id: string): Promise<unknown> {
+    return this.#call('create', id)
+  }
+
+  /** Has it handle an event, a second and a half later: the status and the path of the execution. */
+  send(id: string, kind: string, data: JsonObject = {}): Promise<unknown> {
+    return this.#call('send', id, kind, data)
+  }
+
+  /** Fires what is due after so many seconds more: how many timers. */
+  wait(seconds: number): Promise<unknown> {
+    return this.#call('wait', seconds)
   }
 
   /** Loads, counts `by` in the context, and commits; false when somebody was faster. */

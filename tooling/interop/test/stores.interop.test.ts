@@ -1,4 +1,4 @@
-import { type ExecutionStore, newEvent, newExecution, StoreConflict } from '@harel/store-base'
+import { type ExecutionStore, executions, newEvent, newExecution, StoreConflict } from '@harel/store-base'
 import { canonical } from '@harel-tooling/canonical'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { backends } from '../src/backends/index.js'
@@ -23,7 +23,7 @@ async function add(store: ExecutionStore, id: string, by: string): Promise<boole
   }
 }
 
-describe.each(backends)('on $name', ({ start, purgesWhatItSent }) => {
+describe.each(backends)('on $name', ({ start, purgesWhatItSent, refresh }) => {
   const expectedByPython = purgesWhatItSent ? withoutOrphans() : expected
   let server: Awaited<ReturnType<typeof start>>
   beforeAll(async () => {
@@ -58,11 +58,11 @@ describe.each(backends)('on $name', ({ start, purgesWhatItSent }) => {
     expect(await python.canonical(NS)).toEqual(expectedByPython)
   })
 
-  test("Python's contracts hold on a database of ours that is in use", async () => {
+  test.each(['sync', 'async'] as const)("Python's %s contracts hold on a database of ours in use", async (twin) => {
     const { open, startPython } = await setUp()
     await play(scenario, open)
     await using python = startPython()
-    await python.contracts('py-')
+    await python.contracts('py-', twin)
     await using store = await open()
     expect(await canonical(store, NS, ranks)).toEqual(expected)
   })
@@ -83,6 +83,25 @@ describe.each(backends)('on $name', ({ start, purgesWhatItSent }) => {
         context: { ...before?.context, python: 2, us: 1 },
       })
     }
+  })
+
+  test('2,000 commits in turns each go on from what the other side has just written', async () => {
+    const { open, startPython } = await setUp()
+    const ids = ['a', 'b', 'c']
+    await using store = await open()
+    await using python = startPython()
+    for (const id of ids) await store.save(newExecution({ id, definitionId: 'd' }))
+    for (let n = 0; n < 1000; n++) {
+      const id = ids[n % ids.length] ?? ''
+      expect(await add(store, id, 'us')).toBe(true)
+      expect(await python.add(id, 'python')).toBe(true)
+    }
+    const stored = await Promise.all(ids.map((id) => store.load(id)))
+    expect(stored.map((held) => [held?.version, held?.context])).toEqual([
+      [669, { us: 334, python: 334 }],
+      [667, { us: 333, python: 333 }],
+      [667, { us: 333, python: 333 }],
+    ])
   })
 
   test('2,000 commits of both at once on the same executions lose no update', { timeout: 600_000 }, async () => {
@@ -110,5 +129,70 @@ describe.each(backends)('on $name', ({ start, purgesWhatItSent }) => {
       for (const event of events) expect(await store.isProcessed(id, event)).toBe(true)
     }
     expect(counted).toEqual({ us: 1000, python: 1000 })
+  })
+
+  test('Python drives a machine of its own to the end, while our store lists, traces and purges', async () => {
+    const { open, startPython } = await setUp()
+    await using store = await open()
+    await using python = startPython()
+    const ended: string[] = []
+    const drive = async () => {
+      for (const id of Array.from({ length: 20 }, (_, n) => `run-${n}`)) {
+        expect(await python.create(id)).toEqual(['RUNNING', 'Packing'])
+        if (id.endsWith('5')) {
+          expect(await python.wait(31)).toBe(1)
+        } else {
+          expect(await python.send(id, 'Pay', { amount: 2.5 })).toEqual(['RUNNING', 'Checks'])
+          expect(await python.send(id, 'Go')).toEqual(['RUNNING', 'Delivery'])
+          expect(await python.send(id, 'Go')).toEqual(['DONE', 'Delivered'])
+        }
+        ended.push(id)
+      }
+    }
+    const seen = { statuses: new Set<string>(), traces: new Map<string, unknown[]>(), purged: 0 }
+    const watch = async () => {
+      await refresh?.(store)
+      for await (const { id, status } of executions(store, { limit: 5 })) {
+        seen.statuses.add(status)
+        const [before = [], trace] = [seen.traces.get(id), await store.readTrace(id)]
+        expect(trace.slice(0, before.length)).toEqual(before)
+        seen.traces.set(id, trace)
+      }
+      for (const root of ended.splice(0)) {
+        const tree = [...(await store.idsWithPrefix(`${root}:`)), root]
+        expect(tree).toHaveLength(root.endsWith('5') ? 1 : 4)
+        for (const id of tree) expect(await store.purge(id, (await store.load(id))?.version ?? 0)).toBe(true)
+        seen.purged += tree.length
+      }
+    }
+    let driving = true
+    const driven = drive().finally(() => {
+      driving = false
+    })
+    while (driving) await watch()
+    await driven
+    await watch()
+
+    expect(seen.purged).toBe(18 * 4 + 2)
+    expect(seen.statuses).toEqual(new Set(['RUNNING', 'DONE']))
+    const nothing = { executions: {}, outbox: [], spawns: [], timers: [], trace: {} }
+    expect(await canonical(store, '')).toMatchObject(nothing)
+    expect(await python.canonical('')).toMatchObject(nothing)
+  })
+
+  test("what Python's runner has left in the middle, we read exactly", async () => {
+    const { open, startPython } = await setUp()
+    await using store = await open()
+    await using python = startPython()
+    await python.create('run-packing')
+    for (const id of ['run-checks', 'run-done']) {
+      await python.create(id)
+      await python.send(id, 'Pay', { amount: 2.5 })
+    }
+    for (const _ of ['Delivery', 'Delivered']) await python.send('run-done', 'Go')
+    await refresh?.(store)
+    expect(await canonical(store, 'run-')).toEqual(await python.canonical('run-'))
+    const traced = (await store.readTrace('run-done')).map((step) => step.event_kind)
+    expect(traced).toEqual(['Start', 'Pay', 'Finished', 'Finished', 'Finished', 'Go'])
   })
 })

@@ -8,6 +8,7 @@ const DATABASES = 16
 
 export const redis: Backend = {
   name: 'Redis',
+  refresh: async (store) => store instanceof RedisStore && store.reindex(),
   start: async () => {
     const server = await startServer('redis', { own: true })
     console.log(server.describe())
