@@ -76,7 +76,7 @@ test('a title ends with the reports and the weaknesses that the check answers to
 
 test('what is skipped says why, and passes where the runner cannot skip', async () => {
   const { open } = new MemoryDatabase()
-  const title = 'a purge leaves no row [skipped: no probe that counts rows]'
+  const title = 'a purge leaves no row (B96) [skipped: no probe that counts rows]'
   expect(pick(register({ capabilities, open }), title).skipped).toBe(true)
   const shown = pick(register({ capabilities, open }, false), title)
   expect(shown.skipped).toBe(false)
