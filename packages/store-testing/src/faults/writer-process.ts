@@ -24,8 +24,21 @@ export async function runWriter(open: OpenForFaults): Promise<void> {
   const orders: Orders = JSON.parse(process.argv[2] ?? '{}')
   const opened = await open(orders.open)
   await using store = isSynchronous(opened) ? asyncStore(opened) : opened
-  // Synchronously: a note is out before the next step is begun.
-  await writeStream(store, (note) => writeSync(1, `${JSON.stringify(note)}\n`), orders)
+  await writeStream(store, (note) => say(`${JSON.stringify(note)}\n`), orders)
+}
+
+/** Synchronously: a note is out before the next step is begun. */
+function say(line: string): void {
+  const bytes = Buffer.from(line)
+  for (let said = 0; said < bytes.length; ) {
+    try {
+      said += writeSync(1, bytes, said)
+    } catch (error) {
+      // Whoever reads is behind, and the pipe is full.
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
+    }
+  }
 }
 
 /** A process that writes until it is done or killed. */

@@ -1,4 +1,8 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import type { ExecutionStore, Verdict } from '@harel/store-base'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { assertSurvives, type OpenForFaults, scenarios, type UnderFaults } from '../../src/faults/index.js'
@@ -92,6 +96,33 @@ test('a process that acknowledges what it has not sent yet is found', async () =
   const { under } = await serve()
   const program = new URL('../programs/hasty-writer.ts', import.meta.url)
   expect((await play('killed-writers', { ...under, program })).lost).toContain('acknowledged')
+})
+
+test('a process that is read too slowly says everything all the same', async () => {
+  const { server } = await serve()
+  const orders = {
+    ns: 'n'.repeat(900),
+    commits: 400,
+    writers: 1,
+    executions: 200,
+    seed: 7,
+    open: { address: server.url },
+  }
+  const program = fileURLToPath(new URL('../programs/faults-writer.ts', import.meta.url))
+  // As a thread of the store does, it has the pipe refuse what does not fit.
+  const args = ['--import', 'data:text/javascript,process.stdout', program, JSON.stringify(orders)]
+  const writer = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(writer, 'exit')
+  // More than a pipe takes has been written by then.
+  await sleep(5000)
+  const [said, [code]] = await Promise.all([text(writer.stdout), ended])
+  expect(code).toBe(0)
+  expect(
+    said
+      .trimEnd()
+      .split('\n')
+      .filter((line) => JSON.parse(line).note === 'applied'),
+  ).toHaveLength(400)
 })
 
 test('two winners of one version are found', async () => {
