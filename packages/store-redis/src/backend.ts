@@ -9,7 +9,6 @@ import {
   InvalidArgument,
   newId,
   type OutboxRow,
-  OutcomeUnknown,
   type PreparedCommit,
   type SpawnRow,
   type StoreBackend,
@@ -19,11 +18,12 @@ import {
   type Verdict,
 } from '@harel/store-base'
 import type { Connection } from './client.js'
+import { Commits } from './commits.js'
 import { beginsWith, type Keys, timerMember } from './keys.js'
 import { Listing, type Reindexed } from './listing.js'
 import { Queue } from './queue.js'
-import { beginnings, fromCommit, toOutboxRow, toSpawnRow, toTimers, toTraceRow, versionOf } from './rows.js'
-import { ADD_TRACE, CHANGED, COMMIT, DELETE_TIMER, DUE_TIMERS, HEAD_BYTES, PURGE } from './scripts.js'
+import { beginnings, toOutboxRow, toSpawnRow, toTimers, toTraceRow, versionOf } from './rows.js'
+import { ADD_TRACE, CHANGED, DELETE_TIMER, DUE_TIMERS, HEAD_BYTES, PURGE } from './scripts.js'
 
 const MEBIBYTE = 1024 * 1024
 
@@ -48,6 +48,7 @@ export class RedisBackend implements StoreBackend {
   readonly #connection: Connection
   readonly #keys: Keys
   readonly #traceMax: number
+  readonly #commits: Commits
   readonly #outbox: Queue
   readonly #spawns: Queue
   readonly #listing: Listing
@@ -58,6 +59,7 @@ export class RedisBackend implements StoreBackend {
     this.#connection = connection
     this.#keys = keys
     this.#traceMax = traceMax
+    this.#commits = new Commits(connection, keys, traceMax)
     this.#outbox = new Queue(connection, keys.outbox, keys.outboxCounter)
     this.#spawns = new Queue(connection, keys.spawns, keys.spawnCounter)
     this.#listing = new Listing(connection, keys)
@@ -83,21 +85,8 @@ export class RedisBackend implements StoreBackend {
   }
 
   async commit(commit: PreparedCommit): Promise<Verdict> {
-    checkSize(commit)
-    const { id, processedEventId, emits, spawns, timers, trace } = commit
-    if (trace !== undefined) checkTraceId(id)
-    const keys = this.#keys
-    const used = [keys.execution(id), keys.ids, keys.mixed]
-    if (processedEventId !== undefined) used.push(keys.processed(id))
-    if (emits.length > 0) used.push(keys.outbox, keys.outboxCounter)
-    if (spawns.length > 0) used.push(keys.spawns, keys.spawnCounter)
-    if (timers.length > 0) used.push(keys.timers, keys.timerPaths(id))
-    if (trace !== undefined) used.push(keys.trace(id), keys.traceCounter(id))
-    const { answer, repeated } = await this.#connection.write(COMMIT, used, fromCommit(commit, this.#traceMax))
-    if (!Array.isArray(answer)) return { applied: true, seqs: emits.map((_, index) => Number(answer) + index) }
-    if (repeated) throw new OutcomeUnknown('the connection broke, and the commit was refused when it was sent again')
-    const [found, isOwn] = answer as unknown[]
-    return { applied: false, found: found === '' ? null : Number(found), foreign: Number(isOwn) !== 1 }
+    if (commit.trace !== undefined) checkTraceId(commit.id)
+    return this.#commits.add(commit, sizeOf(commit))
   }
 
   async isProcessed(id: string, eventId: string): Promise<boolean> {
@@ -222,6 +211,7 @@ export class RedisBackend implements StoreBackend {
   }
 
   close(): Promise<void> {
+    this.#commits.send()
     return this.#end()
   }
 }
@@ -234,18 +224,15 @@ function checkTraceId(id: string): void {
     throw new InvalidArgument('id', id, 'one that does not begin with "seq:", for it is to have a trace')
 }
 
-/** @throws CommitTooLarge */
-function checkSize({ data, processedEventId, emits, spawns, timers, trace = '' }: PreparedCommit): void {
-  const { maxCommitWrites, maxExecutionBytes } = capabilities
-  const marks = (processedEventId === undefined ? 0 : 1) + (trace === '' ? 0 : 1)
-  const writes = 1 + marks + emits.length + spawns.length + timers.length
-  if (writes > maxCommitWrites) throw new CommitTooLarge('writes', writes, maxCommitWrites)
+/** The length of the texts of a commit and the number of its writes. @throws CommitTooLarge */
+function sizeOf({ data, emits, spawns, timers, trace = '' }: PreparedCommit): number {
   const texts = [data, trace, ...emits.map(({ event }) => event), ...spawns.map(({ context }) => context)]
   const units = texts.reduce((sum, { length }) => sum + length, 0)
+  const { maxExecutionBytes } = capabilities
   // A unit of a string is at most three bytes, so these need not be counted but where they are many.
-  if (units * 3 <= maxExecutionBytes) return
-  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  const bytes = units * 3 <= maxExecutionBytes ? 0 : texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
   if (bytes > maxExecutionBytes) throw new CommitTooLarge('bytes', bytes, maxExecutionBytes)
+  return units + texts.length + timers.length
 }
 
 const definitionField = (id: string, version: string): string => JSON.stringify([id, version])

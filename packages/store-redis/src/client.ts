@@ -6,7 +6,7 @@ import type { Script } from './scripts.js'
 /** A client of ioredis, whatever its options. */
 export type Client = Redis | Redis<'resp3'> | Cluster | Cluster<'resp3'>
 
-type Argument = string | number
+export type Argument = string | number
 
 /**
  * The way to the server. Nothing is asked whose answer has another shape under another protocol or mapping of replies,
@@ -19,7 +19,6 @@ export class Connection {
   readonly #resends: boolean
   readonly #unanswered = new Set<(error: Error) => void>()
   #state: 'new' | 'checked' | 'closed' = 'new'
-  #heldBack: Redis['stream'] | undefined
 
   /** @param check called before anything is asked, until it has succeeded once */
   constructor(client: Client, check: (connection: Connection) => Promise<void>) {
@@ -107,7 +106,6 @@ export class Connection {
     const sockets = this.nodes().map(({ stream }) => stream)
     // One that has not been used yet has no socket.
     const isRepeated = () => sockets.some((socket) => socket?.destroyed)
-    this.#sendTogether()
     try {
       const answer = await this.#answered(this.#run(script, keys, args))
       return { answer, repeated: isRepeated() }
@@ -125,21 +123,6 @@ export class Connection {
       if (!isUnknownScript(error)) throw error
     }
     return this.#client.call('eval', [text, keys.length, ...keys, ...args])
-  }
-
-  /**
-   * Holds back what is sent in this turn of the event loop until its end, to go in one piece. The server then works it off
-   * in one turn too, and makes it durable at once.
-   */
-  #sendTogether(): void {
-    const { stream } = this.#client
-    if (this.#cluster !== undefined || stream === this.#heldBack) return
-    this.#heldBack = stream
-    stream.cork()
-    process.nextTick(() => {
-      this.#heldBack = undefined
-      stream.uncork()
-    })
   }
 
   /** A client that sends nothing again forgets what had no answer. */

@@ -37,7 +37,11 @@ export function toStoreError(error: unknown, Lost: typeof StoreUnavailable | typ
   if (error instanceof StoreError || !(error instanceof Error)) return error
   const cause = withoutCommand(error)
   if (!isReply(error)) return new Lost('the connection to Redis was lost or could not be made', cause)
-  const { message } = error
+  return refusalOf(error.message, cause)
+}
+
+/** What the text of an error of the server is to a caller. */
+export function refusalOf(message: string, cause = new Error(message)): StoreError {
   const [, key, reason] = new RegExp(`${WRONG_KEY} (.*) (holds .*)$`, 's').exec(message) ?? []
   if (key !== undefined && reason !== undefined) return new CorruptRecord(`key ${JSON.stringify(key)}`, `it ${reason}`)
   if (message.includes(NO_VERSION)) return new CorruptRecord('the stored execution', 'its version cannot be found')

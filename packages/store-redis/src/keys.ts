@@ -17,6 +17,9 @@ export class Keys {
   readonly mixed: string
   readonly definitions: string
 
+  /** Those that the commits of all executions write to, as their script wants them. */
+  readonly shared: readonly string[]
+
   constructor({ prefix, hashTag }: Settings) {
     this.#prefix = hashTag ? `{${prefix}}` : prefix
     this.outbox = `${this.#prefix}:outbox`
@@ -28,6 +31,8 @@ export class Keys {
     this.idsComplete = `${this.#prefix}:index:complete`
     this.mixed = `${this.#prefix}:index:mixed`
     this.definitions = `${this.#prefix}:definition_versions`
+    const { ids, mixed, outbox, outboxCounter, spawns, spawnCounter, timers } = this
+    this.shared = [ids, mixed, outbox, outboxCounter, spawns, spawnCounter, timers]
   }
 
   execution(id: string): string {

@@ -9,20 +9,18 @@ import {
   summaryOfPayload,
   type TraceRow,
 } from '@harel/store-base'
+import type { Argument } from './client.js'
 import type { QueueEntry } from './queue.js'
 
-/** The arguments of the script of commits. */
-export function fromCommit(commit: PreparedCommit, traceMax: number): (string | number)[] {
-  const { id, data, expected, processedEventId = '', emits, spawns, timers, trace } = commit
-  const args = [id, data, expected, processedEventId, emits.length]
+/** Adds what the script of commits has to know of a commit. */
+export function addCommit(args: Argument[], commit: PreparedCommit): void {
+  const { id, data, expected, processedEventId = '', emits, spawns, timers, trace = '' } = commit
+  args.push(id, data, expected, processedEventId, trace, emits.length)
   for (const emit of emits) args.push(fromEmit(emit))
-  if (spawns.length + timers.length === 0 && trace === undefined) return args
   args.push(spawns.length)
   for (const spawn of spawns) args.push(fromSpawn(id, spawn))
   args.push(timers.length)
   for (const op of timers) args.push(op.path, op.action === 'schedule' ? op.fireAt : '')
-  if (trace !== undefined) args.push(trace, traceMax)
-  return args
 }
 
 /** How an outbox entry stands in its hash: the target, and the event as the text of its text. */

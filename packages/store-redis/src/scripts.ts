@@ -83,95 +83,103 @@ const enqueue = (queue: string, first: string, at: string, count: string): strin
   end
 `
 
+/** How many keys all commits share. */
+const SHARED_KEYS = 7
+
 /**
- * A commit of any shape.
+ * Commits of any shape, one after the other: what becomes of one is nothing to the others.
  *
- * KEYS: execution, ids, ids with other writers; then, where the commit has something for them, processed; outbox and its
- * counter; spawns and their counter; timers and the paths of the execution's timers; trace and its counter. ARGV: id,
- * payload, expected version, event id ('' for none); then the number of emits and the emits, the same of spawns, the
- * number of timers and path and time of each (time '' to cancel), and the trace step and the number of steps that are
- * kept. What is left out at the end is not there.
+ * KEYS: ids, ids with other writers, outbox, its counter, spawns, their counter, timers; then of each commit the
+ * execution and, where there is something for them, processed; the paths of the execution's timers; trace and its
+ * counter. ARGV: the number of steps that are kept; then of each commit id, payload, expected version, event id ('' for
+ * none), trace step ('' for none), the number of emits and the emits, the same of spawns, and the number of timers and
+ * path and time of each (time '' to cancel).
  *
- * Returns the first outbox number (0 for none), or where the commit is refused the stored version ('' for none) and 1 if
- * that is this very commit, sent before, else 0.
+ * Returns of each commit the first outbox number (0 for none); where it is refused a list of the stored version ('' for
+ * none) and 1 if that is this very commit, sent before, else 0; where it has failed a list of the error.
  */
-export const COMMIT = script(`${STORED_VERSION}${CHECKS}
-local id, payload, expected, event = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local emitsAt = 5
-local emits = tonumber(ARGV[emitsAt] or 0)
-local spawnsAt = emitsAt + 1 + emits
-local spawns = tonumber(ARGV[spawnsAt] or 0)
-local timersAt = spawnsAt + 1 + spawns
-local timers = tonumber(ARGV[timersAt] or 0)
-local step, kept = ARGV[timersAt + 1 + 2 * timers], ARGV[timersAt + 2 + 2 * timers]
-
-local stored, foreign = storedVersion(KEYS[1])
-if stored == nil then return wrongKey(KEYS[1], 'STRLEN') or redis.error_reply('${NO_VERSION}') end
-if (stored or '0') ~= expected then
-  local isOwn = redis.call('GETRANGE', KEYS[1], 0, ${HEAD_BYTES - 1}) == string.sub(payload, 1, ${HEAD_BYTES})
-  return {stored or '', isOwn and 1 or 0}
+export const COMMITS = script(`${STORED_VERSION}${CHECKS}
+local ids, mixed, outbox, outboxCounter, spawned, spawnCounter, armed = unpack(KEYS, 1, ${SHARED_KEYS})
+local kept, key, at = ARGV[1], ${SHARED_KEYS}, 1
+local function nextKey()
+  key = key + 1
+  return KEYS[key]
+end
+local function nextCount(width)
+  at = at + 1
+  local count, before = tonumber(ARGV[at]), at
+  at = at + count * width
+  return count, before
 end
 
-local processed, outbox, outboxCounter, spawned, spawnCounter, armed, paths, trace, traceCounter
-local key, wrong = 4, nil
-if event ~= '' then
-  processed, key = KEYS[key], key + 1
-  wrong = wrongKey(processed, 'SCARD')
-end
-if emits > 0 then
-  outbox, outboxCounter, key = KEYS[key], KEYS[key + 1], key + 2
-  wrong = wrong or wrongKey(outbox, 'HLEN')
-end
-if spawns > 0 then
-  spawned, spawnCounter, key = KEYS[key], KEYS[key + 1], key + 2
-  wrong = wrong or wrongKey(spawned, 'HLEN') or wrongCounter(spawnCounter)
-end
-if timers > 0 then
-  armed, paths, key = KEYS[key], KEYS[key + 1], key + 2
-  wrong = wrong or wrongKey(armed, 'ZCARD') or wrongKey(paths, 'SCARD')
-end
-if step then
-  trace, traceCounter = KEYS[key], KEYS[key + 1]
-  wrong = wrong or wrongKey(trace, 'LLEN') or wrongCounter(traceCounter)
-end
-if foreign or not stored then
-  wrong = wrong or wrongKey(KEYS[2], 'ZCARD') or wrongKey(KEYS[3], 'SCARD')
-end
-if wrong then return wrong end
+local function commit()
+  local id, payload, expected, event, step = unpack(ARGV, at + 1, at + 5)
+  at = at + 5
+  local emits, emitsAt = nextCount(1)
+  local spawns, spawnsAt = nextCount(1)
+  local timers, timersAt = nextCount(2)
+  local execution, processed, paths, trace, traceCounter = nextKey(), nil, nil, nil, nil
+  if event ~= '' then processed = nextKey() end
+  if timers > 0 then paths = nextKey() end
+  if step ~= '' then trace, traceCounter = nextKey(), nextKey() end
 
-local first = 0
-if outbox then
-  -- The first write: where it fails, nothing has been written.
-  local last = redis.pcall('INCRBY', outboxCounter, emits)
-  if type(last) == 'table' then return wrongCounter(outboxCounter) or last end
-  first = last - emits + 1
-end
-redis.call('SET', KEYS[1], payload)
--- What we have written before is known already.
-if foreign or not stored then redis.call('ZADD', KEYS[2], 0, id) end
-if foreign then redis.call('SADD', KEYS[3], id) end
-if processed then redis.call('SADD', processed, event) end
-if outbox then
-  ${enqueue('outbox', 'first', 'emitsAt', 'emits')}
-end
-if spawned then
-  local first = redis.call('INCRBY', spawnCounter, spawns) - spawns + 1
-  ${enqueue('spawned', 'first', 'spawnsAt', 'spawns')}
-end
-for i = timersAt + 1, timersAt + 2 * timers, 2 do
-  local path, time = ARGV[i], ARGV[i + 1]
-  if time == '' then
-    redis.call('ZREM', armed, id .. '\\0' .. path)
-    redis.call('SREM', paths, path)
-  else
-    redis.call('ZADD', armed, time, id .. '\\0' .. path)
-    redis.call('SADD', paths, path)
+  local stored, foreign = storedVersion(execution)
+  if stored == nil then return wrongKey(execution, 'STRLEN') or redis.error_reply('${NO_VERSION}') end
+  if (stored or '0') ~= expected then
+    local isOwn = redis.call('GETRANGE', execution, 0, ${HEAD_BYTES - 1}) == string.sub(payload, 1, ${HEAD_BYTES})
+    return {stored or '', isOwn and 1 or 0}
   end
+
+  local wrong = processed and wrongKey(processed, 'SCARD')
+  if emits > 0 then wrong = wrong or wrongKey(outbox, 'HLEN') end
+  if spawns > 0 then wrong = wrong or wrongKey(spawned, 'HLEN') or wrongCounter(spawnCounter) end
+  if paths then wrong = wrong or wrongKey(armed, 'ZCARD') or wrongKey(paths, 'SCARD') end
+  if trace then wrong = wrong or wrongKey(trace, 'LLEN') or wrongCounter(traceCounter) end
+  if foreign or not stored then wrong = wrong or wrongKey(ids, 'ZCARD') or wrongKey(mixed, 'SCARD') end
+  if wrong then return wrong end
+
+  local first = 0
+  if emits > 0 then
+    -- The first write: where it fails, nothing has been written.
+    local last = redis.pcall('INCRBY', outboxCounter, emits)
+    if type(last) == 'table' then return wrongCounter(outboxCounter) or last end
+    first = last - emits + 1
+  end
+  redis.call('SET', execution, payload)
+  -- What we have written before is known already.
+  if foreign or not stored then redis.call('ZADD', ids, 0, id) end
+  if foreign then redis.call('SADD', mixed, id) end
+  if processed then redis.call('SADD', processed, event) end
+  if emits > 0 then
+    ${enqueue('outbox', 'first', 'emitsAt', 'emits')}
+  end
+  if spawns > 0 then
+    local first = redis.call('INCRBY', spawnCounter, spawns) - spawns + 1
+    ${enqueue('spawned', 'first', 'spawnsAt', 'spawns')}
+  end
+  for i = timersAt + 1, timersAt + 2 * timers, 2 do
+    local path, time = ARGV[i], ARGV[i + 1]
+    if time == '' then
+      redis.call('ZREM', armed, id .. '\\0' .. path)
+      redis.call('SREM', paths, path)
+    else
+      redis.call('ZADD', armed, time, id .. '\\0' .. path)
+      redis.call('SADD', paths, path)
+    end
+  end
+  if trace then
+    ${APPEND_TRACE}
+  end
+  return first
 end
-if trace then
-  ${APPEND_TRACE}
+
+local answers = {}
+while at < #ARGV do
+  local ok, answer = pcall(commit)
+  if not ok or type(answer) == 'table' and answer.err then answer = { answer.err or answer } end
+  answers[#answers + 1] = answer
 end
-return first
+return answers
 `)
 
 /** What a driver has sent again is not done again: the first to arrive leaves its result for ten minutes. */
@@ -328,7 +336,7 @@ return { added, removed }
 `)
 
 const CALLED = new Set(
-  [COMMIT, ADD_TRACE, DUE_TIMERS, DELETE_TIMER, FIND_FIELDS, PURGE, INDEX_IDS].flatMap(({ text }) =>
+  [COMMITS, ADD_TRACE, DUE_TIMERS, DELETE_TIMER, FIND_FIELDS, PURGE, INDEX_IDS].flatMap(({ text }) =>
     [...text.matchAll(/(?:redis\.p?call\(|wrongKey\([^,]+, )'([A-Z]+)'/g)].map(([, command = '']) =>
       command.toLowerCase(),
     ),

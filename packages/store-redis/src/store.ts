@@ -21,8 +21,9 @@ const PATIENCE: ClientOptions = {
 }
 
 /**
- * Keeps executions in Redis 7 or newer, or Valkey. A commit of any shape is one script. What a commit promises after a
- * crash of the server is what its settings promise: with `appendfsync always`, that nothing acknowledged is lost.
+ * Keeps executions in Redis 7 or newer, or Valkey. A commit of any shape is one script, which commits of the same turn of
+ * the event loop share. What a commit promises after a crash of the server is what its settings promise: with
+ * `appendfsync always`, that nothing acknowledged is lost.
  */
 export class RedisStore extends CheckedStore {
   readonly #backend: RedisBackend
