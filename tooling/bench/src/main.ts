@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { backends } from './backends/index.ts'
 import { describeMachine } from './machine.ts'
+import { writeReport } from './report/page.ts'
 import { table } from './report/table.ts'
 import { missed, type Result, toJson } from './results.ts'
 import { type Backend, HELP, type Measure, readArguments, type Settings } from './settings.ts'
@@ -48,13 +49,21 @@ async function main(): Promise<void> {
     .filter(({ measures }) => measures.length > 0)
   if (chosen.length === 0) throw new Error(`nothing is called so; there is ${names.join(', ')}`)
 
-  console.log(describeMachine(settings.dir).join('\n'))
-  for (const { describe } of chosen) for (const line of await describe(settings.dir)) console.log(line)
+  const description = describeMachine(settings.dir)
+  for (const { describe } of chosen) description.push(...(await describe(settings.dir)))
+  console.log(description.join('\n'))
   const results: Result[] = []
   for (const measure of chosen.flatMap(({ measures }) => measures)) {
     const progress = progressOf(measure.name)
-    results.push(...(await measure.run(settings, progress.part)))
-    progress.done()
+    try {
+      results.push(...(await measure.run(settings, progress.part)))
+      progress.done()
+    } catch (error) {
+      // The others are worth having.
+      console.error(`${measure.name}:`, error)
+      process.exitCode = 2
+    }
+    if (settings.report !== undefined) writeReport(settings.report, description, results)
   }
   console.log(`\n${table(results)}`)
   if (settings.json !== undefined) writeFileSync(settings.json, toJson(results))

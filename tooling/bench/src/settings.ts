@@ -23,6 +23,8 @@ export interface Settings {
   readonly concurrency: readonly number[]
   /** Where to write the results as JSON. */
   readonly json: string | undefined
+  /** A page without its ending, whose figures are written anew. */
+  readonly report: string | undefined
   /** Fail when a target is missed. */
   readonly check: boolean
 }
@@ -57,6 +59,8 @@ export const HELP = `npm run bench -- [options]
   --rows N        executions in the large database (1000000)
   --dir DIR       where to make the databases (the system's temporary folder)
   --json FILE     write the results to a file, as an array
+  --report PAGE   write the figures of PAGE.md anew, with charts in the folder PAGE: all workloads and sizes of payloads,
+                  half a second for each variant, where nothing else is said
   --check         exit with 1 when a target is missed
   --list          only list the measures
 `
@@ -82,24 +86,27 @@ export function readArguments(args: readonly string[]): Settings & { help: boole
       backend: { type: 'string', multiple: true, default: [] },
       only: { type: 'string', multiple: true, default: [] },
       concurrency: { type: 'string', default: '1,16,256' },
-      seconds: { type: 'string', default: '5' },
+      seconds: { type: 'string' },
       workload: { type: 'string' },
-      payload: { type: 'string', default: String(BYTES) },
+      payload: { type: 'string' },
       rows: { type: 'string', default: '1000000' },
       dir: { type: 'string', default: tmpdir() },
       json: { type: 'string' },
+      report: { type: 'string' },
       check: { type: 'boolean', default: false },
       list: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   })
+  const isReport = values.report !== undefined
   return {
     ...values,
     dir: atCaller(values.dir),
     json: values.json === undefined ? undefined : atCaller(values.json),
-    seconds: positive('seconds', values.seconds),
-    workload: values.workload?.split(','),
-    payload: integers('payload', values.payload),
+    report: values.report === undefined ? undefined : atCaller(values.report),
+    seconds: positive('seconds', values.seconds ?? (isReport ? '0.5' : '5')),
+    workload: (values.workload ?? (isReport ? 'all' : undefined))?.split(','),
+    payload: integers('payload', values.payload ?? (isReport ? '600,20000,200000' : String(BYTES))),
     concurrency: integers('concurrency', values.concurrency),
     rows: Math.ceil(positive('rows', values.rows)),
   }

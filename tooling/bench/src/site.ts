@@ -32,7 +32,7 @@ const nameOf = (workload: WorkloadName, bytes: number): string =>
   bytes === BYTES ? workload : `${workload} ${bytes < 1000 ? `${bytes} B` : `${bytes / 1000} kB`}`
 
 /** Those who have such a thing, at so many at once. */
-function variantsOf(
+export function variantsOf(
   contenders: readonly Contender[],
   { bind, pages = 0 }: Workload,
   stock: Stock,

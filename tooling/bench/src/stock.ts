@@ -1,12 +1,13 @@
 /** What is in a database before it is measured. */
 import type { ExecutionStore } from '@harel/store-base'
 import { PAGE, type Place } from './contender.ts'
+import { DUE } from './fill.ts'
 import { refillOf, type Subject, subject, turns } from './subjects.ts'
 
 export interface Stock {
   /** Each of the stored executions in turn, with its state changed. */
   next(): Subject
-  /** A time at which `DUE` timers are due. */
+  /** A time at which all timers are due. */
   readonly now: number
   readonly first: Place
   /** Behind most of the executions. */
@@ -15,7 +16,6 @@ export interface Stock {
   refill(pages: number): Promise<void>
 }
 
-const NOW = 1_767_225_600
 const FIRST: Place = { cursor: null, after: '' }
 /** Enough that all concurrent commits are of different executions, and more pages than one. */
 const EXECUTIONS = 1024
@@ -33,19 +33,21 @@ export async function stockUp(store: ExecutionStore, bytes: number): Promise<Sto
       subjects
         .slice(start, start + 64)
         .map(({ execution }, n) =>
-          store.commit(execution, { timers: [{ action: 'schedule', path: 'due', fireAt: NOW - start - n }] }),
+          store.commit(execution, { timers: [{ action: 'schedule', path: 'due', fireAt: DUE - start - n }] }),
         ),
     )
   }
-  return stockOf(store, subjects, Math.floor((count - PAGE) / PAGE))
+  const stock = await stockOf(store, subjects, Math.floor((count - PAGE) / PAGE))
+  await stock.refill(1)
+  return stock
 }
 
 /** What is stored already. @param pages how many pages lie in front of the deep place */
-async function stockOf(store: ExecutionStore, subjects: readonly Subject[], pages: number): Promise<Stock> {
+export async function stockOf(store: ExecutionStore, subjects: readonly Subject[], pages: number): Promise<Stock> {
   const refiller = subject({ id: `refiller-${subjects.length}` }, 0)
   return {
     next: turns(subjects),
-    now: NOW,
+    now: DUE,
     first: FIRST,
     deep: await placeBehind(store, pages),
     async refill(pages) {

@@ -43,6 +43,11 @@ export const WORKLOADS = {
     about: 'an execution is read, with the mark of an event',
     bind: ({ loadForEvent }, { next }) => loadForEvent && (() => loadForEvent(next().execution.id)),
   },
+  page: {
+    about: 'a page of 100 pending events is read',
+    isAlone: true,
+    bind: ({ page }) => page && (() => page()),
+  },
   relay: {
     about: 'a page of 100 pending events is read and acknowledged',
     isAlone: true,

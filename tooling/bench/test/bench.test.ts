@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -122,6 +122,35 @@ describe('the program', () => {
     const { results } = measured('--only', 'sqlite-listings', '--rows', '3000')
     expect(new Set(results.map(({ workload }) => workload)).size).toBe(8)
     expect(readdirSync(folder)).toEqual(['bench.json'])
+  }, 120_000)
+
+  test('measures growth and memory, and writes the figures into a page that is otherwise left alone', () => {
+    const blocks = (content: string) =>
+      ['machine', 'growth-sqlite', 'targets', 'redis'].map((name) => `<!-- ${name} -->${content}<!-- /${name} -->\n`)
+    writeFileSync(join(folder, 'page.md'), `# Title\n${blocks('\nold\n').join('between\n')}end\n`)
+    const { results } = measured(
+      ...['--backend', 'sqlite', '--workload', 'growth,memory', '--rows', '1000', '--report', 'page'],
+    )
+    expect(new Set(results.map(({ workload }) => workload))).toEqual(
+      new Set([
+        ...['commit', 'page', 'relay', 'timers', 'list-deep'].map((name) => `${name}, 1000 stored`),
+        ...['list all of 1000', 'relay all of 1000'],
+      ]),
+    )
+    const page = readFileSync(join(folder, 'page.md'), 'utf8')
+    expect(page.replace(/(<!-- (\S+) -->)[\s\S]*?(<!-- \/\2 -->)/g, '$1$3')).toBe(
+      `# Title\n${blocks('').join('between\n')}end\n`,
+    )
+    expect(page).toContain('synchronous FULL')
+    expect(page).toMatch(/\| relay, 1000 stored \| SqliteStore \| 1 \|/)
+    expect(page).toMatch(
+      /\| sqlite relay all of 1000 \| AsyncSqliteStore \| 1 \| \S+ MiB more of heap \| ≤ 16 \| ok \|/,
+    )
+    expect(page.match(/old/g)).toHaveLength(1)
+    const chart = readFileSync(join(folder, 'page', 'growth-sqlite.svg'), 'utf8')
+    expect(chart.match(/<polyline /g)).toHaveLength(12)
+    expect(chart).not.toContain('NaN')
+    expect(readdirSync(folder).sort()).toEqual(['bench.json', 'page', 'page.md'])
   }, 120_000)
 
   test('measures each size of payload that is asked for', () => {

@@ -4,7 +4,9 @@ import { PostgresStore } from '@harel/store-postgres'
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres'
 import client from 'postgres'
 import { storeContender } from '../contender.ts'
+import { growthOf } from '../growth.ts'
 import { versionOf } from '../machine.ts'
+import { memoryOf } from '../memory.ts'
 import { langgraph } from '../peers/langgraph.ts'
 import { pythonStores } from '../peers/python.ts'
 import { graphileWorker, pgBoss } from '../peers/queues.ts'
@@ -13,6 +15,7 @@ import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
 import { batchesByHand, byHand } from './postgres-by-hand.ts'
 import { FUNCTIONS } from './postgres-by-hand-sql.ts'
+import { fillPostgres } from './postgres-fill.ts'
 
 const POOL = 10
 
@@ -90,7 +93,7 @@ const site: Site = {
 }
 
 export const postgres: Backend = {
-  measures: measuresOf(site),
+  measures: [...measuresOf(site), growthOf(site, fillPostgres), memoryOf(site, 'PostgresStore', fillPostgres)],
   async describe() {
     const { url, describe } = await serverOf('postgres')
     const sql = client(url, { max: 1 })

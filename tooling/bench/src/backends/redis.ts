@@ -2,13 +2,16 @@
 import { RedisStore } from '@harel/store-redis'
 import { Redis } from 'ioredis'
 import { storeContender } from '../contender.ts'
+import { growthOf } from '../growth.ts'
 import { versionOf } from '../machine.ts'
+import { memoryOf } from '../memory.ts'
 import { pythonStores } from '../peers/python.ts'
 import { bullmq } from '../peers/queues.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
 import { byHand } from './redis-by-hand.ts'
+import { fillRedis } from './redis-fill.ts'
 
 const site: Site = {
   backend: 'redis',
@@ -53,7 +56,7 @@ const site: Site = {
 }
 
 export const redis: Backend = {
-  measures: measuresOf(site),
+  measures: [...measuresOf(site), growthOf(site, fillRedis), memoryOf(site, 'RedisStore', fillRedis)],
   async describe() {
     const { url, describe } = await serverOf('redis')
     const client = new Redis(url)

@@ -4,10 +4,8 @@ import { dirname, join } from 'node:path'
 import { STATUSES, type Status } from '@harel/store-base'
 import { storeSchema } from '@harel/store-base/sql'
 import Database from 'better-sqlite3'
+import { DUE, idOf, SAMPLE } from '../fill.ts'
 import { BYTES, nextEventId, type Subject, subject, wireEvent } from '../subjects.ts'
-
-/** Spread over the table: more pages than SQLite keeps in memory, where the table is that large. */
-const SUBJECTS = 20_000
 
 export interface Filled {
   readonly path: string
@@ -50,12 +48,6 @@ const DEFINITIONS = ['order', 'payment', 'shipment', 'refund'] as const
 
 const at = <T>(list: readonly T[], n: number): T => list[n % list.length] as T
 
-/** The hash (an odd number times `n`, modulo 2³²) is different for each `n` and puts them in no order. */
-const idOf = (n: number): string => {
-  const hash = Math.imul(n, 2_654_435_761) >>> 0
-  return hash.toString(16).padStart(8, '0') + n.toString(16).padStart(24, '0')
-}
-
 const fieldsOf = (n: number) => ({
   id: idOf(n),
   definitionId: at(DEFINITIONS, Math.floor(n / 100)),
@@ -64,7 +56,7 @@ const fieldsOf = (n: number) => ({
 })
 
 /**
- * A database with so many executions, and a tenth as many pending events. The rows are written before the indexes are
+ * A database with so many executions, pending events and due timers. The rows are written before the indexes are
  * made and without a journal, which takes a fraction of the time of commits.
  */
 export function fill(path: string, rows: number, onProgress: (part: number) => void = () => {}): Filled {
@@ -77,16 +69,19 @@ export function fill(path: string, rows: number, onProgress: (part: number) => v
       'VALUES (?, ?, 1, ?, ?, ?, 1, ?)',
   )
   const event = db.prepare('INSERT INTO harel_outbox (target_id, event) VALUES (?, ?)')
+  const timer = db.prepare('INSERT INTO harel_timers (execution_id, path, fire_at) VALUES (?, ?, ?)')
   const template = subject(fieldsOf(0), BYTES, 1).wire
+  const pending = JSON.stringify(wireEvent(nextEventId()))
   const subjects: Subject[] = []
-  const every = Math.ceil(rows / SUBJECTS)
+  const every = Math.ceil(rows / SAMPLE)
   db.exec('BEGIN')
   for (let n = 0; n < rows; n++) {
     const fields = fieldsOf(n)
     const { id, definitionId, status, parentId } = fields
     const payload = { ...template, id, definition_id: definitionId, status, parent_id: parentId }
     execution.run(id, definitionId, status, parentId, template.active_path, JSON.stringify(payload))
-    if (n % 10 === 0) event.run(id, JSON.stringify(wireEvent(nextEventId())))
+    event.run(id, pending)
+    timer.run(id, 'due', DUE - n)
     if (n % every === 0) subjects.push(subject(fields, BYTES, 1))
     if (n % 1000 === 0) onProgress(n / rows)
   }

@@ -4,7 +4,9 @@ import { AsyncSqliteStore, SqliteStore } from '@harel/store-sqlite'
 import { SqliteSaver } from '@langchain/langgraph-checkpoint-sqlite'
 import Database from 'better-sqlite3'
 import { actionsOf, storeContender } from '../contender.ts'
+import { type Fill, growthOf } from '../growth.ts'
 import { versionOf } from '../machine.ts'
+import { memoryOf } from '../memory.ts'
 import { langgraph } from '../peers/langgraph.ts'
 import { pythonStores } from '../peers/python.ts'
 import type { Backend } from '../settings.ts'
@@ -50,19 +52,26 @@ const site: Site = {
   ],
 }
 
+const fillFile: Fill = async (path, rows) => fill(path, rows).subjects
+
+const levelOf = (db: Database.Database): string =>
+  ['OFF', 'NORMAL', 'FULL', 'EXTRA'][Number(db.pragma('synchronous', { simple: true }))] ?? 'unknown'
+
 export const sqlite: Backend = {
-  measures: [...measuresOf(site), listings],
+  measures: [...measuresOf(site), growthOf(site, fillFile), memoryOf(site, 'AsyncSqliteStore', fillFile), listings],
   describe: (dir) =>
     inFolder(dir, async (folder) => {
-      const db = new Database(fill(join(folder, 'bench.db'), 1).path)
+      const { path } = fill(join(folder, 'bench.db'), 1)
+      const db = new Database(path)
+      // What LangGraph's checkpoints leave as it is.
+      const byDefault = levelOf(db)
       new SqliteStore(db).close()
       const sqlite = db.prepare('SELECT sqlite_version()').pluck().get()
-      const level = ['OFF', 'NORMAL', 'FULL', 'EXTRA'][Number(db.pragma('synchronous', { simple: true }))]
       const journal = String(db.pragma('journal_mode', { simple: true })).toUpperCase()
+      const level = levelOf(db)
       db.close()
       const versions = ['better-sqlite3', '@langchain/langgraph-checkpoint-sqlite'].map(versionOf)
-      return [
-        `${versions.join(', ')}, SQLite ${sqlite}, journal ${journal}, synchronous ${level} for all but the peers`,
-      ]
+      const settings = `SQLite ${sqlite}, journal ${journal}, synchronous ${level}, but ${byDefault} for langgraph`
+      return [`${versions.join(', ')}, ${settings}`]
     }),
 }

@@ -52,3 +52,19 @@ export function table(results: readonly Result[]): string {
     )
     .join('\n')
 }
+/** The same in Markdown, of one backend. */
+export function markdownTable(results: readonly Result[]): string {
+  const head = ['workload', ...HEAD.slice(1, 10)]
+  const rule = head.map((_, column) => (column < 2 ? '---' : '---:'))
+  const rows = results.map((result) => [result.workload, ...cellsOf(result)])
+  return [head, rule, ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')
+}
+
+/** What was compared with a target, in Markdown. */
+export function judgedTable(results: readonly Result[]): string {
+  const head = '| measure | variant | at once | measured | target | |\n| --- | --- | ---: | --- | --- | --- |'
+  const rows = results.flatMap(({ backend, workload, variant, concurrency, comparisons }) =>
+    comparisons.map((comparison) => [`${backend} ${workload}`, variant, concurrency, ...judged(comparison)]),
+  )
+  return [head, ...rows.map((row) => `| ${row.join(' | ')} |`)].join('\n')
+}
