@@ -24,7 +24,7 @@ const capabilities: StoreCapabilities = {
   transactions: false,
 }
 
-function open({ groupCommit = true, traceMax = 0 } = {}) {
+function open({ groupCommit = true, traceMax = 0, inFlight = 1 } = {}) {
   const executor = new SqliteExecutor()
   for (const { kind, sql } of storeSchema('sqlite')) if (kind !== 'column') executor.db.exec(sql)
   const backend = new RemoteSqliteBackend(executor, capabilities, {
@@ -32,6 +32,7 @@ function open({ groupCommit = true, traceMax = 0 } = {}) {
     traceMax,
     summary: true,
     groupCommit,
+    inFlight,
   })
   return { executor, backend }
 }
@@ -60,6 +61,22 @@ describe('group commit', () => {
       const verdict = verdicts[index + 1]
       expect(verdict?.applied && verdict.seqs.map((seq) => targets.get(seq))).toEqual([id])
     }
+  })
+
+  test.each([1, 2])('256 commits are under way in %i transactions at once, and no more', async (inFlight) => {
+    const { executor, backend } = open({ inFlight })
+    const write = executor.write.bind(executor)
+    let [underWay, most] = [0, 0]
+    executor.write = async (statements) => {
+      most = Math.max(most, ++underWay)
+      await sleep(1)
+      underWay -= 1
+      return write(statements)
+    }
+    await Promise.all(ids(512).map((id) => backend.commit(commitOf(id))))
+    expect(most).toBe(inFlight)
+    expect(executor.writes).toHaveLength(2 * inFlight)
+    expect(rowsOf(executor, 'executions')).toHaveLength(512)
   })
 
   test('without it each has a transaction of its own', async () => {

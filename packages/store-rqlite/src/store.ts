@@ -18,8 +18,11 @@ const capabilities: StoreCapabilities = {
   transactions: false,
 }
 
+/** How many requests with commits may be under way at once: one is read and made while the other one is carried out. */
+const IN_FLIGHT = 2
+
 /**
- * Keeps executions in rqlite, over HTTP. A commit is one request; commits that arrive while another request is under way
+ * Keeps executions in rqlite, over HTTP. A commit is one request; commits that arrive while two of them are under way
  * share the next one.
  */
 export class RqliteStore extends CheckedStore {
@@ -36,7 +39,7 @@ export class RqliteStore extends CheckedStore {
     const { onWarning = console.warn } = options
     const { backend, opened } = lazyBackend(capabilities, async () => {
       const { summary } = await prepareRemoteSchema(executor, settings, onWarning)
-      return new RemoteSqliteBackend(executor, capabilities, { ...settings, summary })
+      return new RemoteSqliteBackend(executor, capabilities, { ...settings, summary, inFlight: IN_FLIGHT })
     })
     super(backend, options)
     this.#opened = opened

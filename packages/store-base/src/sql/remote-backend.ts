@@ -31,10 +31,15 @@ export interface RemoteSqliteOptions {
   summary: boolean
   /** Whether concurrent commits share a transaction. */
   groupCommit: boolean
+  /** How many such transactions may be under way at once, one being made while another is carried out. Default: 1. */
+  inFlight?: number
 }
 
 type Row = SqlResult['rows'][number]
 type Value = Row[number]
+
+/** How many commits are under way at most. */
+const MAX_IN_FLIGHT = 256
 
 /** How many rows are asked for at most once all of them were too many for one answer. */
 const LARGEST_PART = 1000
@@ -58,12 +63,16 @@ export class RemoteSqliteBackend implements StoreBackend {
     this.#executor = executor
     this.#options = options
     this.#statements = sqliteStatements(options.prefix, options)
-    if (options.groupCommit) {
+    const { groupCommit, inFlight = 1 } = options
+    if (groupCommit) {
       this.#commits = new Coalescer({
         run: (batch) => this.#commitAll(batch),
         keyOf: ({ id }) => id,
         sizeOf,
         mayReplay: (error) => executor.reasonOf(error) === 'refused',
+        inFlight,
+        // Callers who all wait for one transaction come back at once, and nobody would be left for the other.
+        maxItems: MAX_IN_FLIGHT / inFlight,
       })
     }
   }
