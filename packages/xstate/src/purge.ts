@@ -2,7 +2,7 @@
 import { type Execution, isFinished, type Status, StoreConflict, type TraceStep } from '@harel/store-base'
 import { PurgeRefused } from './errors.js'
 import type { Host } from './host.js'
-import { RESERVED_PREFIX } from './reserved.js'
+import { INVOKED, RESERVED_PREFIX } from './reserved.js'
 
 /** What `archive` is given before a tree is removed: all of it, the root first. */
 export interface ArchivedTree {
@@ -22,9 +22,14 @@ export interface PurgeOptions {
 export interface PurgeFinishedOptions extends PurgeOptions {
   /** Only what has been finished for longer than this, in seconds. */
   olderThan: number
+  /**
+   * `trees` (default), or `promises`: the records of what machines have invoked that is no machine, one by one, also where
+   * the tree lives on; not those whose result the machine has not handled yet.
+   */
+  of?: 'trees' | 'promises'
   /** Default: DONE and CANCELLED. */
   statuses?: readonly ('DONE' | 'CANCELLED')[]
-  /** At most so many trees in this call; go on with `cursor`. Default: 1000. */
+  /** At most so many of them in this call; go on with `cursor`. Default: 1000. */
   limit?: number
   /** The `nextCursor` of the call before. */
   cursor?: string | null
@@ -34,7 +39,7 @@ export interface PurgeFinishedOptions extends PurgeOptions {
 }
 
 export interface PurgeReport {
-  /** The roots of the trees that were removed, or would be. */
+  /** The promises, or the roots of the trees, that were removed, or would be. */
   readonly purged: string[]
   readonly refused: { readonly id: string; readonly reason: string }[]
   /** Null: everything has been looked at. */
@@ -104,6 +109,22 @@ function refuseUnfinished(root: Execution, members: readonly Execution[]): void 
   )
 }
 
+/** @throws PurgeRefused */
+async function refuseUnheard({ store }: Host, { id, parentId }: Execution): Promise<void> {
+  const parent = parentId === null ? undefined : await store.load(parentId)
+  if (parent === undefined || isFinished(parent.status) || !(id in parent.children)) return
+  throw new PurgeRefused(id, `${JSON.stringify(parentId)} has not handled its result`, [])
+}
+
+/** One record of what is no machine. Another attempt at its start, if one still comes, has no effect but its calls. */
+async function purgePromise(host: Host, id: string, { archive }: PurgeOptions): Promise<void> {
+  const promise = await host.store.load(id)
+  if (promise === undefined) return
+  await refuseUnheard(host, promise)
+  if (archive !== undefined) await archive(await archived(host, [promise]))
+  await host.store.purge(id, promise.version)
+}
+
 async function archived({ store }: Host, members: readonly Execution[]): Promise<ArchivedTree> {
   const traces: { [id: string]: TraceStep[] } = {}
   for (const { id } of members) {
@@ -113,27 +134,24 @@ async function archived({ store }: Host, members: readonly Execution[]): Promise
   return { rootId: members[0]?.id ?? '', executions: members, traces }
 }
 
-/** Removes finished trees, as many as one call may. Those that cannot be removed yet are named and left. */
+/** Removes what is finished, as much as one call may. What cannot be removed yet is named and left. */
 export async function purgeFinished(host: Host, options: PurgeFinishedOptions): Promise<PurgeReport> {
-  const { olderThan, statuses = ['DONE', 'CANCELLED'], limit = 1000, dryRun = false, archive, signal } = options
+  const { olderThan, of = 'trees', limit = 1000, dryRun = false, archive, signal } = options
+  const statuses: readonly Status[] = options.statuses ?? ['DONE', 'CANCELLED']
+  const chosen = of === 'trees' ? { rootsOnly: true } : { definitionId: INVOKED }
+  const remove = dryRun ? check : of === 'trees' ? purge : purgePromise
   const finishedBefore = host.settings.clock() - olderThan
   const report = { purged: [] as string[], refused: [] as { id: string; reason: string }[] }
   let cursor = options.cursor ?? null
   do {
     signal?.throwIfAborted()
     const step = Math.min(STEP, limit - report.purged.length)
-    const page = await host.store.listExecutions({
-      status: statuses as readonly Status[],
-      rootsOnly: true,
-      limit: step,
-      cursor,
-    })
+    const page = await host.store.listExecutions({ ...chosen, status: statuses, limit: step, cursor })
     for (const { id, finishedAt } of page.items) {
       if (finishedAt === null || finishedAt >= finishedBefore || id.startsWith(RESERVED_PREFIX)) continue
       signal?.throwIfAborted()
       try {
-        if (dryRun) await check(host, id)
-        else await purge(host, id, archive === undefined ? {} : { archive })
+        await remove(host, id, archive === undefined ? {} : { archive })
         report.purged.push(id)
       } catch (error) {
         if (!(error instanceof PurgeRefused || error instanceof StoreConflict)) throw error
@@ -146,6 +164,8 @@ export async function purgeFinished(host: Host, options: PurgeFinishedOptions): 
 }
 
 async function check(host: Host, id: string): Promise<void> {
-  const root = await host.store.load(id)
-  if (root !== undefined) refuseUnfinished(root, await treeOf(host, root))
+  const found = await host.store.load(id)
+  if (found === undefined) return
+  if (found.definitionId === INVOKED) await refuseUnheard(host, found)
+  else refuseUnfinished(found, await treeOf(host, found))
 }

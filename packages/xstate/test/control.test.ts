@@ -2,7 +2,7 @@ import { newEvent, newExecution } from '@harel/store-base'
 import { type ArchivedTree, currentEffect } from '@harel/xstate'
 import { describe, expect, test } from 'vitest'
 import { assign, fromPromise, setup } from 'xstate'
-import { contextOf, keepRunning, openStore, runnerOn, stored, stores, TestClock, until } from './helpers.js'
+import { contextOf, keepRunning, openStore, runnerOn, stored, stores, sweepUp, TestClock, until } from './helpers.js'
 
 const anyEvent = { types: { events: {} as { type: string; [key: string]: unknown } } }
 
@@ -366,5 +366,66 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(await store.idsWithPrefix('g')).toEqual([])
     expect(await stored(store, 'young')).toMatchObject({ status: 'CANCELLED' })
     expect(await runner.purgeFinished({ olderThan: 10 })).toMatchObject({ purged: [] })
+  })
+
+  test('purgeFinished removes promises whose results were handled from trees that live on, which go on as before', async () => {
+    const store = await openStore(open)
+    const clock = new TestClock()
+    const keys: string[] = []
+    const ask = fromPromise(async () => {
+      keys.push(currentEffect().idempotencyKey)
+      return keys.length
+    })
+    const machine = setup({ ...anyEvent, actors: { ask } }).createMachine({
+      id: 'asking',
+      context: { answers: 0 },
+      initial: 'idle',
+      states: {
+        idle: { on: { ASK: 'asking' } },
+        asking: {
+          invoke: {
+            src: 'ask',
+            id: 'ask',
+            onDone: { target: 'idle', actions: assign({ answers: ({ context }) => context.answers + 1 }) },
+          },
+        },
+      },
+    })
+    const runner = runnerOn(store, { machines: [machine], clock: clock.read })
+    await runner.create('asking', { id: 'm' })
+    const answered = async (n: number) => {
+      await runner.send('m', { type: 'ASK' })
+      await until(async () => ((await contextOf(store, 'm')) as { answers: number }).answers === n)
+    }
+    await answered(1)
+    await answered(2)
+    // Of the third, the machine does not hear before it is resumed.
+    await runner.send('m', { type: 'ASK' })
+    await runner.suspend('m')
+    await until(async () => (await stored(store, 'm')).deferred.length === 1)
+    clock.now += 100
+    const options = { of: 'promises', olderThan: 10 } as const
+    expect(await runner.purgeFinished({ ...options, dryRun: true })).toMatchObject({ purged: ['m:ask', 'm:ask#2'] })
+    const archives: ArchivedTree[] = []
+    const archive = (tree: ArchivedTree) => void archives.push(tree)
+    expect(await runner.purgeFinished({ ...options, archive })).toEqual({
+      purged: ['m:ask', 'm:ask#2'],
+      refused: [{ id: 'm:ask#3', reason: expect.stringContaining('"m" has not handled its result') }],
+      nextCursor: null,
+    })
+    expect(archives.map(({ executions }) => executions.map(({ id }) => id))).toEqual([['m:ask'], ['m:ask#2']])
+    expect(await store.idsWithPrefix('m')).toEqual(['m', 'm:ask#3'])
+    await runner.resume('m')
+    await until(async () => ((await contextOf(store, 'm')) as { answers: number }).answers === 3)
+    await answered(4)
+    expect(keys).toEqual(['m:ask', 'm:ask#2', 'm:ask#3', 'm:ask#4'])
+    // The entries that have started them are still there, and another process starts them anew: no result comes twice.
+    const other = runnerOn(store, { machines: [machine], clock: clock.read })
+    await sweepUp(clock, other, 6)
+    await until(() => keys.length === 6)
+    await sweepUp(clock, other, 2)
+    expect([...(await store.pendingSpawns()), ...(await store.pendingOutbox())]).toEqual([])
+    expect(new Set(keys).size).toBe(4)
+    expect(await contextOf(store, 'm')).toEqual({ answers: 4 })
   })
 })
