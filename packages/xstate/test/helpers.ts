@@ -6,14 +6,39 @@ import { asyncStore, type Execution, type ExecutionStore } from '@harel/store-ba
 import { DictStore } from '@harel/store-dict'
 import { AsyncSqliteStore, SqliteStore } from '@harel/store-sqlite'
 import { DurableRunner, type RunnerOptions } from '@harel/xstate'
+import { type KindName, NoServer, startServer } from '@harel-tooling/test-servers'
 import { onTestFinished } from 'vitest'
 import type { AnyStateMachine } from 'xstate'
 
+interface Place {
+  readonly address: string
+  /** Why there is none. */
+  readonly reason?: string
+  readonly remove: () => Promise<void>
+}
+
+function fileInFolder(): Place {
+  const folder = mkdtempSync(join(tmpdir(), 'harel-xstate-'))
+  return { address: join(folder, 'harel.db'), remove: async () => rmSync(folder, { recursive: true, force: true }) }
+}
+
 /** The path of a file that does not exist yet, in a folder that goes with the test. */
 export function freshFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'harel-xstate-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return join(folder, 'harel.db')
+  const { address, remove } = fileInFolder()
+  onTestFinished(remove)
+  return address
+}
+
+/** Where stores of a kind meet: a file, or a server of its own. */
+export async function placeOf(kind: KindName | 'sqlite' | 'libsql-file'): Promise<Place> {
+  if (kind === 'sqlite' || kind === 'libsql-file') return fileInFolder()
+  try {
+    const server = await startServer(kind, { own: true })
+    return { address: server.url, remove: () => server.stop() }
+  } catch (error) {
+    if (!(error instanceof NoServer) || ['1', 'true'].includes(process.env.CI ?? '')) throw error
+    return { address: '', reason: error.message, remove: async () => {} }
+  }
 }
 
 /** One store of each kind, empty. */
