@@ -11,6 +11,8 @@ import { assign, emit, initialTransition, type StateValue, setup, transition } f
 import { inFolder } from './backends/sqlite-database.ts'
 import { type Goal, measureCommits } from './commits.ts'
 import { versionOf } from './machine.ts'
+import type { Result } from './results.ts'
+import { startPython } from './runner-python.ts'
 import type { Backend, Measure, Settings } from './settings.ts'
 
 /** Enough that all concurrent events are for different executions. */
@@ -59,9 +61,12 @@ function inTurn(prefix: string): () => string {
 const each = (prefix: string, make: (id: string) => Promise<unknown>) =>
   Promise.all(Array.from({ length: EXECUTIONS }, (_, n) => make(`${prefix}-${n}`)))
 
-async function withRunner(
-  store: ExecutionStore,
-): Promise<{ event(): Promise<unknown>; tree(): Promise<unknown>; close(): Promise<void> }> {
+interface Workloads {
+  event(): Promise<unknown>
+  tree(): Promise<unknown>
+}
+
+async function withRunner(store: ExecutionStore): Promise<Workloads & AsyncDisposable> {
   const runner = new DurableRunner(store, { machines: [counter, parent] })
   const running = runner.run()
   const ended = new Map<string, () => void>()
@@ -80,7 +85,7 @@ async function withRunner(
         ended.set(id, resolve)
         runner.create('parent', { id }).catch(reject)
       }),
-    async close() {
+    async [Symbol.asyncDispose]() {
       await runner.close()
       await running
     },
@@ -108,7 +113,7 @@ async function byHand(store: ExecutionStore): Promise<() => Promise<unknown>> {
 }
 
 /** A row with a version, as one writes it without any store: no dedupe, no outbox, one after the other. */
-function byUpdate(path: string): { event(): Promise<unknown>; close(): void } {
+function byUpdate(path: string): Pick<Workloads, 'event'> & Disposable {
   const db = new Database(path)
   db.pragma('journal_mode = WAL')
   db.pragma('synchronous = FULL')
@@ -131,77 +136,112 @@ function byUpdate(path: string): { event(): Promise<unknown>; close(): void } {
       })
       if (update.run(JSON.stringify({ value, context }), id, row.version).changes !== 1) throw new Error('a conflict')
     },
-    close: () => db.close(),
+    [Symbol.dispose]: () => void db.close(),
   }
 }
 
-const beside = (at: number): Goal<'DurableRunner' | 'load, transition, commit'> => ({
+/** The same with Python harel. */
+async function withPython(url: string): Promise<Workloads & Disposable> {
+  const python = startPython(url)
+  await each('python', (id) => python.call('create', id))
+  const turn = inTurn('python')
+  let trees = 0
+  return {
+    event: () => python.call('event', turn()),
+    tree: () => python.call('tree', `python-tree-${trees++}`),
+    [Symbol.dispose]: () => python.end(),
+  }
+}
+
+const LEVELS = [1, 16, 256]
+
+const IN_PYTHON = 'Python DurableRunner'
+
+const PYTHON: Goal<'DurableRunner' | typeof IN_PYTHON>[] = LEVELS.map((at) => ({
+  at,
+  variant: 'DurableRunner',
+  beside: IN_PYTHON,
+  target: { min: 5 },
+}))
+
+const HAND: Goal<'DurableRunner' | 'load, transition, commit'>[] = LEVELS.map((at) => ({
   at,
   variant: 'DurableRunner',
   beside: 'load, transition, commit',
   target: { max: 1.5 },
-})
+}))
 
-const GOALS = [1, 16, 256].map(beside)
-
-/** Both workloads on one store: an event, and a parent with its child from the beginning to the end. */
-async function measure(
-  name: string,
-  store: ExecutionStore,
-  more: Record<string, () => Promise<unknown>>,
-  settings: Settings,
-  onProgress: (part: number) => void,
-) {
-  const { event, tree, close } = await withRunner(store)
-  try {
-    const hand = await byHand(store)
-    const variants = { DurableRunner: event, 'load, transition, commit': hand, ...more }
-    const events = await measureCommits(name, variants, GOALS, settings, (part) => onProgress(part / 2))
-    const trees = await measureCommits(name, { DurableRunner: tree }, [], settings, (part) =>
-      onProgress((1 + part) / 2),
-    )
-    return [
-      ...events.map((result) => ({ ...result, workload: 'event' })),
-      ...trees.map((result) => ({ ...result, workload: 'parent and child' })),
-    ]
-  } finally {
-    await close()
-  }
+interface Place {
+  readonly store: ExecutionStore
+  /** Where Python finds a database of the same kind. */
+  readonly url: string
 }
 
-const sqlite: Measure = {
-  name: 'runner-sqlite',
-  run: (settings, onProgress) =>
-    inFolder(settings.dir, async (folder) => {
+type Kind = 'sqlite' | 'redis' | 'postgres'
+
+/** An empty database, for as long as it is used. */
+const places: Readonly<Record<Kind, <T>(settings: Settings, use: (place: Place) => Promise<T>) => Promise<T>>> = {
+  sqlite: ({ dir }, use) =>
+    inFolder(dir, async (folder) => {
       await using store = await AsyncSqliteStore.open(join(folder, 'store.db'))
-      const rows = byUpdate(join(folder, 'rows.db'))
-      try {
-        return await measure('runner sqlite', store, { 'XState and UPDATE': rows.event }, settings, onProgress)
-      } finally {
-        rows.close()
-      }
+      return await use({ store, url: join(folder, 'python.db') })
     }),
-}
-
-const redis: Measure = {
-  name: 'runner-redis',
-  async run(settings, onProgress) {
+  async redis(_, use) {
     await using server = await startServer('redis', { own: true })
     await using store = await RedisStore.connect(server.url)
-    return await measure('runner redis', store, {}, settings, onProgress)
+    return await use({ store, url: server.url })
   },
-}
-
-const postgres: Measure = {
-  name: 'runner-postgres',
-  async run(settings, onProgress) {
+  async postgres(_, use) {
     await using server = await startServer('postgres', { own: true })
     await using store = await PostgresStore.connect(server.url)
-    return await measure('runner postgres', store, {}, settings, onProgress)
+    return await use({ store, url: server.url })
   },
 }
 
+const named = (workload: 'event' | 'parent and child', results: readonly Result[]): Result[] =>
+  results.map((result) => ({ ...result, workload }))
+
+/** An event, beside what one would write by hand; and a parent with its child from the beginning to the end. */
+const besideHand = (kind: Kind): Measure => ({
+  name: `runner-${kind}`,
+  run: (settings, onProgress) =>
+    places[kind](settings, async ({ store, url }) => {
+      const name = `runner ${kind}`
+      await using runner = await withRunner(store)
+      using rows = kind === 'sqlite' ? byUpdate(`${url}-rows`) : undefined
+      const variants = {
+        DurableRunner: runner.event,
+        'load, transition, commit': await byHand(store),
+        ...(rows && { 'XState and UPDATE': rows.event }),
+      }
+      const events = await measureCommits(name, variants, HAND, settings, (part) => onProgress(part / 2))
+      const tree = { DurableRunner: runner.tree }
+      const trees = await measureCommits(name, tree, [], settings, (part) => onProgress((1 + part) / 2))
+      return [...named('event', events), ...named('parent and child', trees)]
+    }),
+})
+
+/** The same, beside Python harel on a database of the same kind. */
+const besidePython = (kind: Kind): Measure => ({
+  name: `runner-python-${kind}`,
+  run: (settings, onProgress) =>
+    places[kind](settings, async ({ store, url }) => {
+      const name = `runner ${kind}`
+      using python = await withPython(url)
+      await using runner = await withRunner(store)
+      const event = { DurableRunner: runner.event, [IN_PYTHON]: python.event }
+      const tree = { DurableRunner: runner.tree, [IN_PYTHON]: python.tree }
+      const events = await measureCommits(name, event, PYTHON, settings, (part) => onProgress(part / 2))
+      // In Python each call carries on what all others have started, and fails where one of them does it, too.
+      const alone = { ...settings, concurrency: settings.concurrency.filter((atOnce) => atOnce === 1) }
+      const trees = await measureCommits(name, tree, PYTHON, alone, (part) => onProgress((1 + part) / 2))
+      return [...named('event', events), ...named('parent and child', trees)]
+    }),
+})
+
+const KINDS: readonly Kind[] = ['sqlite', 'redis', 'postgres']
+
 export const runner: Backend = {
-  measures: [sqlite, redis, postgres],
+  measures: [...KINDS.map(besideHand), ...KINDS.map(besidePython)],
   describe: async () => [['xstate', 'better-sqlite3', 'ioredis', 'postgres'].map(versionOf).join(', ')],
 }
