@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict'
 import { type CommitChanges, type Execution, NotSerializable } from '@harel/store-base'
 import { assertionOf, type Check, type Contract } from '../contract.js'
-import { conflict, emit, event, everything, execution, loaded, rejection, stateOf, stored } from '../fixtures.js'
+import {
+  conflict,
+  emit,
+  event,
+  everything,
+  execution,
+  loaded,
+  outboxOf,
+  rejection,
+  stateOf,
+  stored,
+} from '../fixtures.js'
 
 /** An execution in which no field has its default. */
 const full = (ns: string): Execution =>
@@ -75,6 +86,10 @@ const unstorable = (ns: string): Record<string, CommitChanges> => ({
     ...everything(ns, 'bad'),
     emits: [emit(ns, 'e', 'fine'), { targetId: null, event: event(ns, 'bad', { n: Number.NaN }) }],
   },
+  'the text of one event of three': {
+    ...everything(ns, 'bad'),
+    emits: ['fine', 'x\udfff', 'fine too'].map((text, n) => emit(ns, 'e', `bad-${n}`, { text })),
+  },
   'a spawned context': {
     ...everything(ns, 'bad'),
     spawns: [{ childId: `${ns}c`, rootPath: '', context: { n: Number.NaN } }],
@@ -85,6 +100,7 @@ const unstorable = (ns: string): Record<string, CommitChanges> => ({
 const unstorableChecks = Object.keys(unstorable('')).map(
   (place): Check => ({
     title: `a commit with ${place} that cannot be stored changes nothing, the caller's version included`,
+    reports: ['B06', 'B99'],
     weaknesses: [13],
     async run(context) {
       const { store, ns } = context
@@ -94,6 +110,8 @@ const unstorableChecks = Object.keys(unstorable('')).map(
       await rejection(() => store.commit(held, unstorable(ns)[place]), NotSerializable)
       assert.deepEqual(held, picture)
       assert.deepEqual(await stateOf(context, [held.id], [`${ns}bad-ev`]), before)
+      await store.commit(held, everything(ns, 'good'))
+      assert.equal((await outboxOf(store, ns)).length, 1)
     },
   }),
 )

@@ -52,7 +52,11 @@ export const concurrencyContract: Contract = {
         for (let round = 1; round <= 5; round++) {
           const rivals = Array.from({ length: 6 }, (_, n) => ({ ...structuredClone(held), context: { n } }))
           const outcomes = await Promise.allSettled(
-            rivals.map((rival, n) => (handles[n % 2] ?? store).commit(rival, everything(ns, `${round}.${n}`))),
+            rivals.map((rival, n) => {
+              // Of one event, by which a commit whose reply was lost is known.
+              const changes = { ...everything(ns, `${round}.${n}`), processedEventId: `${ns}${round}` }
+              return (handles[n % 2] ?? store).commit(rival, changes)
+            }),
           )
           const winners = outcomes.flatMap(({ status }, n) => (status === 'fulfilled' ? [n] : []))
           assert.equal(winners.length, 1)

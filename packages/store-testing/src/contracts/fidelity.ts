@@ -14,6 +14,7 @@ const UNSTORABLE: Record<string, () => unknown> = {
   function: () => () => 1,
   symbol: () => Symbol('s'),
   Date: () => new Date(0),
+  'invalid Date': () => new Date('x'),
   Map: () => new Map([[1, 2]]),
   Set: () => new Set([1]),
   RegExp: () => /x/g,

@@ -23,20 +23,26 @@ export const foreignRowContract: Contract = {
       reports: ['B17', 'B28'],
       needs: ['insertExecutionText'],
       async run({ store, ns, probes }) {
-        const id = `${ns}e`
-        await probes.insertExecutionText?.(
-          id,
-          3,
-          foreign(id, { definition_id: `${ns}d`, version: 3, context: { a: 1 } }),
-        )
-        const held = await loaded(store, id)
-        assert.deepEqual([held.version, held.status, held.context, held.priority], [3, 'RUNNING', { a: 1 }, 0])
-        assert.deepEqual(await listed(store, ns, { definitionId: `${ns}d`, status: 'RUNNING' }), ['e'])
-        await conflict(() => store.commit({ ...held, version: 2 }), id, 2, 3)
-        await store.commit({ ...held, status: 'DONE' })
-        assert.deepEqual(await listed(store, ns, { definitionId: `${ns}d`, status: 'RUNNING' }), [])
-        assert.deepEqual(await store.idsWithPrefix(id), [id])
-        assert.equal(await store.purge(id, 4), true)
+        // Up to where texts, 32 bits and doubles end.
+        for (const version of [3, 9, 2 ** 31 - 1, 2 ** 32, Number.MAX_SAFE_INTEGER - 1]) {
+          const id = `${ns}e${version}`
+          const query = { definitionId: `${ns}d`, status: 'RUNNING' } as const
+          const text = foreign(id, { definition_id: `${ns}d`, version, context: { a: 1 } })
+          await probes.insertExecutionText?.(id, version, text)
+          const held = await loaded(store, id)
+          assert.deepEqual([held.version, held.status, held.context, held.priority], [version, 'RUNNING', { a: 1 }, 0])
+          assert.deepEqual(
+            (await store.listExecutions(query)).items.map((item) => item.version),
+            [version],
+          )
+          await conflict(() => store.commit({ ...held, version: version - 1 }), id, version - 1, version)
+          await store.commit({ ...held, status: 'DONE' })
+          assert.deepEqual(await listed(store, ns, query), [])
+          assert.deepEqual(await store.idsWithPrefix(id), [id])
+          assert.equal((await loaded(store, id)).version, version + 1)
+          assert.equal(await store.purge(id, version), false)
+          assert.equal(await store.purge(id, version + 1), true)
+        }
       },
     },
     {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { InvalidArgument } from '@harel/store-base'
 import { cases } from '../cases.js'
 import { assertionOf, type CheckContext, type Contract } from '../contract.js'
-import { event, execution, loaded, outboxOf, rejection, spawnsOf, stored, timersOf } from '../fixtures.js'
+import { event, execution, listed, loaded, outboxOf, rejection, spawnsOf, stored, timersOf } from '../fixtures.js'
 
 /** The longest key, in UTF-8 bytes. */
 const MAX_BYTES = 1024
@@ -31,7 +31,7 @@ const neighbours = (ids: readonly string[], index: number): string[] => [
 /** One execution per id, each with a mark, a timer, an event, a spawn and a trace step that name it. */
 async function assertCoexist({ store }: CheckContext, ids: readonly string[], tag: string): Promise<void> {
   for (const [n, id] of ids.entries()) {
-    const held = { ...execution('', id, { context: { n } }), id }
+    const held = execution('', id, { definitionId: id, context: { n } })
     await store.commit(held, {
       processedEventId: id,
       timers: [{ action: 'schedule', path: id, fireAt: n }],
@@ -57,6 +57,7 @@ async function assertCoexist({ store }: CheckContext, ids: readonly string[], ta
       [{ executionId: id, path: id, fireAt: n }],
     )
     assert((await store.idsWithPrefix(id)).includes(id), id)
+    assert.deepEqual(await listed(store, '', { definitionId: id }), [id])
   }
   for (const [n, id] of ids.entries()) {
     assert.equal(await store.purge(id, 1), true, id)
@@ -132,7 +133,9 @@ export const idContract: Contract = {
       title: 'an id with NUL is never taken for the same id without',
       reports: ['B04', 'B07'],
       async run({ store, ns }) {
-        await stored(store, ns, 'admin')
+        await stored(store, ns, 'admin', {}, { processedEventId: 'admin' })
+        await rejection(() => store.isProcessed(`${ns}admin`, 'adm\0in'), InvalidArgument)
+        await rejection(() => store.loadForEvent(`${ns}admin`, 'admin\0'), InvalidArgument)
         await rejection(() => store.load(`${ns}adm\0in`), InvalidArgument)
         await rejection(() => store.load(`${ns}admin\0`), InvalidArgument)
         await rejection(() => store.purge(`${ns}adm\0in`, 1), InvalidArgument)

@@ -88,6 +88,24 @@ export const isolationContract: Contract = {
         }
       },
     },
+    {
+      title: 'a prefix that is a word of a query language is like any other, each time it is opened',
+      reports: ['B40', 'B41'],
+      needs: ['shared'],
+      async run(context) {
+        const { ns } = context
+        for (const prefix of cases.prefixes.quote_or_reject.filter((text) => VALID.test(text))) {
+          const held = execution(ns, 'e', { context: { prefix } })
+          for (let version = 1; version <= 3; version++) {
+            const store = await elsewhere(context, prefix)
+            await store.commit(held, everything(ns, 'e'))
+            assert.deepEqual(await loaded(store, held.id), held)
+            if (version === 3) assert.equal(await store.purge(held.id, version), true)
+            await store.close()
+          }
+        }
+      },
+    },
   ],
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ExecutionStore, StoreClosed } from '@harel/store-base'
 import { assertionOf, type Contract } from '../contract.js'
-import { everything, execution, loaded, outboxOf, rejection, spawnsOf, stored, timersOf } from '../fixtures.js'
+import { emit, everything, execution, loaded, outboxOf, rejection, spawnsOf, stored, timersOf } from '../fixtures.js'
 
 /** A valid call of every method. */
 const calls = (store: ExecutionStore, ns: string): Record<string, () => Promise<unknown>> => ({
@@ -69,15 +69,17 @@ export const lifecycleContract: Contract = {
       needs: ['open', 'durable'],
       async run({ open, ns }) {
         const store = await open()
-        const held = execution(ns, 'e', { context: { n: 1 } })
-        const seqs = await store.commit(held, everything(ns, 'e'))
+        const text = '\n\u0000\u0000x'
+        const held = execution(ns, 'e', { context: { n: 1, text }, error: text })
+        const changes = { ...everything(ns, 'e'), emits: [emit(ns, 'e', 'e-tick', { text })] }
+        const seqs = await store.commit(held, changes)
         await store.publishDefinition({ id: `${ns}D`, version: '1', definition: { n: 1 } })
         await store.close()
         const again = await open()
         assert.deepEqual(await again.loadForEvent(held.id, `${ns}e-ev`), { execution: held, processed: true })
         assert.deepEqual(
-          (await outboxOf(again, ns)).map(({ seq }) => seq),
-          seqs,
+          (await outboxOf(again, ns)).map(({ seq, event }) => [seq, event.data]),
+          [[seqs[0], { text }]],
         )
         assert.equal((await spawnsOf(again, ns)).length, 1)
         assert.equal((await timersOf(again, ns)).length, 1)

@@ -234,6 +234,25 @@ export const purgeContract: Contract = {
         assert.deepEqual(await probes.rows?.(), before)
       },
     },
+    {
+      title: 'what was delivered, carried out and fired leaves no row, however often',
+      reports: ['B96'],
+      needs: ['rows'],
+      async run({ store, ns, traceMax, probes }) {
+        const { processedEventId: _none, ...changes } = everything(ns, 'e')
+        const held = execution(ns)
+        const work = async () => {
+          await store.commit(held, changes)
+          await store.ackOutbox((await outboxOf(store, ns)).map(({ seq }) => seq))
+          await store.ackSpawn((await spawnsOf(store, ns)).map(({ seq }) => seq))
+          await store.deleteTimer(held.id, 'P', 1)
+        }
+        for (let n = 0; n < traceMax; n++) await work()
+        const before = await probes.rows?.()
+        for (let n = 0; n < 10; n++) await work()
+        assert.deepEqual(await probes.rows?.(), before)
+      },
+    },
   ],
 }
 

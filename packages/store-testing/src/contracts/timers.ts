@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type DueTimer, type TimerOp, timers } from '@harel/store-base'
 import { cases } from '../cases.js'
 import { assertionOf, type Contract } from '../contract.js'
-import { all, byBytes, execution, stored, timersOf } from '../fixtures.js'
+import { all, byBytes, execution, loaded, stored, timersOf } from '../fixtures.js'
 
 const arm = (path: string, fireAt: number): TimerOp => ({ action: 'schedule', path, fireAt })
 const cancel = (path: string): TimerOp => ({ action: 'cancel', path })
@@ -111,6 +111,37 @@ export const timerContract: Contract = {
         )
         for (const { executionId, path, fireAt } of due) await store.deleteTimer(executionId, path, fireAt)
         assert.deepEqual(await timersOf(store, ns), [])
+      },
+    },
+    {
+      title: 'times are the same in every time zone in which a process may run',
+      reports: ['B84'],
+      async run({ store, ns }) {
+        const times = cases.timers_ms.instants.map((text) => Date.parse(text) / 1000).sort((a, b) => a - b)
+        const zones = ['Asia/Kolkata', 'America/St_Johns', 'Pacific/Chatham']
+        const { TZ } = process.env
+        try {
+          for (const [n, zone] of zones.entries()) {
+            process.env.TZ = zone
+            const [createdAt = 0, finishedAt = 0] = times
+            const ops = times.map((fireAt, n) => arm(`P${n}`, fireAt))
+            const held = await stored(store, ns, zone, { createdAt, finishedAt }, { timers: ops })
+            process.env.TZ = zones[(n + 1) % zones.length]
+            assert.deepEqual(await loaded(store, held.id), held)
+            for (const [n, now] of times.entries()) {
+              const due = await timersOf(store, held.id, now)
+              assert.deepEqual(
+                due.map(({ fireAt }) => fireAt),
+                times.slice(0, n + 1),
+                zone,
+              )
+              assert.equal((await timersOf(store, held.id, now - 0.001)).length, n)
+            }
+          }
+        } finally {
+          if (TZ === undefined) delete process.env.TZ
+          else process.env.TZ = TZ
+        }
       },
     },
     {

@@ -1,4 +1,4 @@
-import { newExecution } from '@harel/store-base'
+import { InvalidPrefix, newExecution } from '@harel/store-base'
 import { MemoryDatabase, Tables } from '../memory-database.js'
 import { type Mutant, tick } from './mutant.js'
 
@@ -15,6 +15,17 @@ export const prefixMutants: readonly Mutant[] = [
     name: 'takes any prefix',
     open: (database) => (options) =>
       database.open({ ...options, prefix: options.prefix.replace(/\W|^\d/g, '_').slice(0, 30) || '_' }),
+  },
+  {
+    name: 'does not open twice under a word of its query language',
+    open: (database) => {
+      const opened = new Set<string>()
+      return (options) => {
+        if (options.prefix === 'select' && opened.has(options.prefix)) throw new InvalidPrefix(options.prefix)
+        opened.add(options.prefix)
+        return database.open(options)
+      }
+    },
   },
   {
     name: 'acknowledges under every prefix',

@@ -31,6 +31,17 @@ const changeEvents = (store: ExecutionStore, change: (entry: OutboxEntry) => Out
 
 export const queueMutants: readonly Mutant[] = [
   {
+    name: 'keeps a row of each event that was delivered',
+    backend(backend) {
+      replace(backend, 'ackOutbox', (ack) => (seqs) => {
+        for (const seq of seqs) {
+          backend.publishDefinition({ id: 'delivered', version: `${seq}`, definition: '1', publishedAt: null })
+        }
+        ack(seqs)
+      })
+    },
+  },
+  {
     name: 'loses the last event of a commit',
     backend(backend) {
       replace(backend, 'writeCompanions', (write) => (commit) => write({ ...commit, emits: commit.emits.slice(0, -1) }))

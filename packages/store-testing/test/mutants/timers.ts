@@ -12,11 +12,21 @@ const order = (compare: (a: DueTimer, b: DueTimer) => number) => (backend: Memor
   replace(backend, 'dueTimers', (due) => (now, page) => due(now, page).sort(compare))
 }
 
+/** Which seconds the clock on the wall shows. */
+const wallClock = (seconds: number): number => seconds - new Date(seconds * 1000).getTimezoneOffset() * 60
+
 export const timerMutants: readonly Mutant[] = [
   {
     name: 'takes a timer as due only after its time',
     backend(backend) {
       replace(backend, 'dueTimers', (due) => (now, page) => due(now, page).filter(({ fireAt }) => fireAt < now))
+    },
+  },
+  {
+    name: 'compares times as the clock on the wall shows them',
+    backend(backend) {
+      timers((path, fireAt) => [path, wallClock(fireAt)])(backend)
+      replace(backend, 'dueTimers', (due) => (now, page) => due(wallClock(now), page))
     },
   },
   {
