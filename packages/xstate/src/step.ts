@@ -161,13 +161,29 @@ export function tellParent(
   draft.emits.push({ targetId: parentId, event })
 }
 
+/** The most characters of an error that are kept: what tells of a failure must fit into any record. */
+const LONGEST_TEXT = 4000
+
+/** Whatever it is, as a text that every store takes. */
+function textOf(value: unknown): string {
+  let text: string
+  try {
+    text = String(value)
+  } catch {
+    return 'a value that has no text'
+  }
+  return (text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text).toWellFormed()
+}
+
 /** What a thrown value is called in a record. */
 export const errorText = (error: unknown): string =>
-  error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  error instanceof Error ? `${textOf(error.name)}: ${textOf(error.message)}` : textOf(error)
 
 /** A thrown value as an event carries it. */
-export const errorData = (error: unknown): JsonValue =>
-  encode(error instanceof Error ? error : new Error(String(error)), 'error') as JsonValue
+export function errorData(error: unknown): JsonValue {
+  const { name, message } = error instanceof Error ? error : new Error(textOf(error))
+  return encode(Object.assign(new Error(textOf(message)), { name: textOf(name) }), 'error') as JsonValue
+}
 
 function fail(execution: Execution, stored: PersistedMachine, event: HarelEvent, error: unknown): Draft {
   const draft = newDraft()

@@ -12,7 +12,7 @@ import {
   setup,
   spawnChild,
 } from 'xstate'
-import { all, contextOf, openStore, runnerOn, stored, stores, sweepUp, TestClock } from './helpers.js'
+import { all, contextOf, openStore, runnerOn, stored, stores, sweepUp, TestClock, until } from './helpers.js'
 
 const anyEvent = { types: { events: {} as { type: string; [key: string]: unknown } } }
 
@@ -106,6 +106,53 @@ describe.each(stores)('on $name', ({ open }) => {
       await runner.send(id, { type })
       expect(await stored(store, id)).toMatchObject({ status: 'FAILED', error: expect.stringContaining(name) })
     }
+  })
+
+  test('a failure is recorded whatever its error says, if anything (B03)', async () => {
+    const store = await openStore(open)
+    const mute = {
+      toString() {
+        throw new Error('it says nothing')
+      },
+    }
+    const named = Object.assign(new Error('x'), { name: 'N\ud800' })
+    const errors = [
+      new Error('z'.repeat(100_000)),
+      new Error('boom\0tail'),
+      new Error('x\udfff'),
+      named,
+      'y\udfff',
+      Object.create(null),
+      mute,
+      Symbol('s'),
+    ]
+    const act = (_: unknown, { n }: { n: number }) => {
+      throw errors[n]
+    }
+    const machine = setup({
+      types: { events: {} as { type: 'GO'; n: number }, input: {} as { n: number } },
+      actions: { act },
+      actors: { reject: fromPromise<void, { n: number }>(async ({ input }) => Promise.reject(errors[input.n])) },
+    }).createMachine({
+      id: 'failing',
+      context: ({ input }) => input,
+      initial: 'a',
+      states: {
+        a: { invoke: { src: 'reject', input: ({ context }) => context as { n: number }, onError: 'told' } },
+        told: {},
+      },
+      on: { GO: { actions: { type: 'act', params: ({ event }) => ({ n: event.n }) } } },
+    })
+    const runner = runnerOn(store, { machines: [machine] })
+    for (const n of errors.keys()) {
+      await runner.create('failing', { id: `f${n}`, input: { n } })
+      await until(async () => (await stored(store, `f${n}`)).activePath === 'told')
+      await runner.send(`f${n}`, { type: 'GO', n })
+      expect(await stored(store, `f${n}`)).toMatchObject({ status: 'FAILED', error: expect.any(String) })
+    }
+    expect((await stored(store, 'f0')).error?.length).toBeLessThan(5000)
+    expect((await stored(store, 'f1')).error).toBe('Error: boom\0tail')
+    expect((await stored(store, 'f2')).error).toBe('Error: x\ufffd')
   })
 
   test('redrive can leave the failed event out, and arms the timers again', async () => {
