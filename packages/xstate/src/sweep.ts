@@ -32,6 +32,15 @@ const READING = 5
 const LEFT_ALONE = 30
 const MOST_LEFT_ALONE = 10_000
 
+/**
+ * How far the clocks of a fleet may differ, in seconds. What lies further ahead than anybody sets it is of a clock that
+ * was wrong, and counts for nothing: else all would wait until that time has come.
+ */
+const APART = 30
+
+/** Whether a time that was set at most so many seconds ahead has still to come. */
+const isAhead = (time: number, now: number, atMost: number): boolean => time > now && time <= now + atMost + APART
+
 /** A part of the queues that a runner is working on: from, to, both included. */
 interface Claim {
   owner: string
@@ -111,11 +120,12 @@ export class Sweep {
     const loaded = (await store.load(SWEEP)) ?? newExecution({ id: SWEEP, definitionId: SWEEP, status: 'RUNNING' })
     const execution = { ...loaded }
     const state = stateOf(execution)
-    if (now < state.nextAt) return this.#until(state.nextAt - now)
+    const { maxPause } = settings
+    if (isAhead(state.nextAt, now, maxPause)) return this.#until(Math.min(maxPause, state.nextAt - now))
     const soon = SHORTEST * settings.random()
     if (state.owner !== this.#host.id) {
       // Others are about: only one of them is to read the page.
-      if ((state.reading ?? 0) > now) return soon
+      if (isAhead(state.reading ?? 0, now, READING)) return soon
       if (!(await this.#commit(execution, { ...state, owner: this.#host.id, reading: now + READING }))) return soon
     }
     const page = await this.#read(state, now)
@@ -123,7 +133,7 @@ export class Sweep {
     const next = this.#advance(state, page, mine, now)
     if (!(await this.#commit(execution, next))) return soon
     await this.#work(mine)
-    return this.#until(Math.max(0, next.nextAt - settings.clock()))
+    return this.#until(Math.min(maxPause, Math.max(0, next.nextAt - settings.clock())))
   }
 
   /** Not all at the same moment. */
@@ -145,9 +155,9 @@ export class Sweep {
 
   /** What of a page is to be done by this process. */
   #filter(page: Page, { claims, busy }: SweepState, now: number): Page {
-    const others = claims.filter(({ until, owner }) => until > now && owner !== this.#host.id)
+    const others = claims.filter(({ until, owner }) => this.#holds(until, now) && owner !== this.#host.id)
     const free = (id: string | null, key: string): boolean =>
-      (id === null || !((busy[id] ?? 0) > now)) && !((this.#left.get(key) ?? 0) > now)
+      (id === null || !this.#holds(busy[id] ?? 0, now)) && !isAhead(this.#left.get(key) ?? 0, now, LEFT_ALONE)
     return {
       outbox: page.outbox.filter(
         (entry) =>
@@ -171,13 +181,20 @@ export class Sweep {
     }
   }
 
+  /** Whether a claim until then is still to be respected. */
+  #holds(until: number, now: number): boolean {
+    return isAhead(until, now, this.#claimFor)
+  }
+
   /** Whether its sender should have delivered it already. */
   #isOld({ event }: OutboxEntry, now: number): boolean {
-    return !(Date.parse(event.createdTime ?? '') / 1000 > now - this.#host.settings.grace)
+    const { grace } = this.#host.settings
+    return !isAhead(Date.parse(event.createdTime ?? '') / 1000 + grace, now, grace)
   }
 
   #isOldSpawn(entry: SpawnEntry, now: number): boolean {
-    return (spawnWork(entry)?.data.at ?? 0) <= now - this.#host.settings.grace
+    const { grace } = this.#host.settings
+    return !isAhead((spawnWork(entry)?.data.at ?? 0) + grace, now, grace)
   }
 
   #advance(state: SweepState, page: Page, mine: Page, now: number): SweepState {
@@ -213,10 +230,12 @@ export class Sweep {
       pause: nextPause,
       ...after,
       claims: [
-        ...state.claims.filter(({ owner, until }) => owner !== this.#host.id && until > now),
+        ...state.claims.filter(({ owner, until }) => owner !== this.#host.id && this.#holds(until, now)),
         ...(this.#claim ? [this.#claim] : []),
       ],
-      busy: Object.fromEntries(Object.entries(state.busy).filter(([id, until]) => until > now || this.#busy.has(id))),
+      busy: Object.fromEntries(
+        Object.entries(state.busy).filter(([id, until]) => this.#holds(until, now) || this.#busy.has(id)),
+      ),
     }
   }
 
@@ -300,7 +319,7 @@ export class Sweep {
       const now = this.#host.settings.clock()
       const until = now + this.#claimFor
       const claims = state.claims.filter(({ owner }) => owner !== this.#host.id)
-      const others = Object.entries(state.busy).filter(([, end]) => end > now)
+      const others = Object.entries(state.busy).filter(([, end]) => this.#holds(end, now))
       const busy = Object.fromEntries([...others, ...[...this.#busy].map((id) => [id, until] as const)])
       const next: SweepState = { ...state, claims: own === undefined ? claims : [...claims, { ...own, until }], busy }
       execution.context = { [RESERVED_KEY]: next as unknown as JsonValue }

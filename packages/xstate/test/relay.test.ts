@@ -114,6 +114,54 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(await contextOf(store, 'c')).toEqual({ n: 1 })
   })
 
+  test('what a clock that ran two hours ahead has left behind is taken up as soon as anything else (B82, B83)', async () => {
+    const { store, clock } = await setUp()
+    const runner = runnerOn(store, { machines: [counter], clock: clock.read })
+    await runner.create('counter', { id: 'c' })
+    const far = clock.now + 7200
+    const createdTime = new Date(far * 1000).toISOString()
+    const seqs = await store.commit(newExecution({ id: 'sender', definitionId: 'other' }), {
+      emits: [{ targetId: 'c', event: newEvent({ kind: 'INC', createdTime }) }],
+    })
+    const claim = { owner: 'dead', until: far, outbox: [seqs[0], seqs[0]] }
+    const sweep = newExecution({ id: 'harel.sweep', definitionId: 'harel.sweep', status: 'RUNNING' })
+    const shared = { owner: 'dead', reading: far, nextAt: far, pause: 2, claims: [claim], busy: { c: far } }
+    sweep.context = { xstate: shared as never }
+    await store.save(sweep)
+    expect(await runner.sweep()).toBeLessThan(3)
+    await runner.settled()
+    expect(await contextOf(store, 'c')).toEqual({ n: 1 })
+  })
+
+  test('while the clock is set forward and back each timer fires once, and the pauses between sweeps stay short (B83)', async () => {
+    const { store, clock } = await setUp()
+    const fired: string[] = []
+    const act = () => void fired.push(currentEffect().idempotencyKey)
+    const machine = setup({ actions: { act } }).createMachine({
+      id: 'timed',
+      initial: 'a',
+      states: { a: { after: { 3600000: { target: 'b', actions: 'act' } } }, b: {} },
+    })
+    const runners = [1, 2].map(() => runnerOn(store, { machines: [machine], clock: clock.read }))
+    await runners[0]?.create('timed', { id: 't' })
+    for (const step of [0, 3, 7200, 3, 3, -7200, 3, 3, 3, 7200, 3, -7200, 3]) {
+      clock.now += step
+      for (const runner of runners) {
+        expect(await runner.sweep()).toBeLessThan(3)
+        await runner.settled()
+      }
+    }
+    expect(fired).toHaveLength(1)
+    expect(await stored(store, 't')).toMatchObject({ activePath: 'b', version: 2 })
+    await store.commit(newExecution({ id: 'sender', definitionId: 'other' }), {
+      emits: [
+        { targetId: 't', event: newEvent({ kind: 'ANY', createdTime: new Date(clock.now * 1000).toISOString() }) },
+      ],
+    })
+    await sweepUp(clock, runners[1] ?? runnerOn(store, { machines: [machine] }), 2)
+    expect(await store.pendingOutbox()).toEqual([])
+  })
+
   test('any number of slow steps at once is told to others in a few commits', async () => {
     const { store } = await setUp()
     const slow = () => new Promise((resolve) => setTimeout(resolve, 800))
