@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { execution } from '@harel/xstate'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import {
   type AnyActorRef,
   assign,
@@ -20,7 +21,7 @@ import {
   spawnChild,
   stopChild,
 } from 'xstate'
-import { contextOf, keepRunning, openStore, runnerOn, stored, stores, until } from './helpers.js'
+import { contextOf, keepRunning, openStore, runnerOn, stored, stores, sweepUp, TestClock, until } from './helpers.js'
 
 /** Takes events of any type. */
 const anyEvent = { types: { events: {} as { type: string; [key: string]: unknown } } }
@@ -49,6 +50,42 @@ describe.each(stores)('on $name', ({ open }) => {
     await runner.send('d', { type: 'GO' })
     expect(await stored(store, 'd')).toMatchObject({ status: 'DONE', outcome: 'c' })
     expect(await store.dueTimers(1e12)).toEqual([])
+  })
+
+  test('a delay of any length is kept to the millisecond: none is cut to what a timer of Node takes (B81)', async () => {
+    const store = await openStore(open)
+    const clock = new TestClock()
+    const overflows: Error[] = []
+    const note = (warning: Error) => void overflows.push(warning)
+    process.on('warning', note)
+    onTestFinished(() => void process.off('warning', note))
+    const delays = [2 ** 31, 2 ** 31 - 1, 2 ** 31 - 2, 60 * 86_400_000, 1e14]
+    const state = (delay: number, n: number) => ({ after: { [delay]: `s${n + 1}` } })
+    const machine = createMachine({
+      id: 'slow',
+      initial: 's0',
+      states: {
+        ...Object.fromEntries(delays.map((delay, n) => [`s${n}`, state(delay, n)])),
+        [`s${delays.length}`]: {},
+      },
+    })
+    const runner = runnerOn(store, { machines: [machine], clock: clock.read })
+    keepRunning(runner)
+    await runner.create('slow', { id: 'l' })
+    for (const [n, delay] of delays.entries()) {
+      const { updatedAt } = await stored(store, 'l')
+      const [timer] = await store.dueTimers(1e15)
+      expect(timer?.fireAt).toBe((updatedAt ?? 0) + delay / 1000)
+      clock.now = (timer?.fireAt ?? 0) - 0.001
+      await runner.sweep()
+      await sleep(20)
+      expect(await stored(store, 'l')).toMatchObject({ activePath: `s${n}` })
+      await until(async () => {
+        await sweepUp(clock, runner, 1)
+        return (await stored(store, 'l')).activePath === `s${n + 1}`
+      })
+    }
+    expect(overflows).toEqual([])
   })
 
   test('delayed events of one id replace each other, are cancelled by it, and those without one are all sent', async () => {
