@@ -210,7 +210,7 @@ test('times are stored to the last bit', async () => {
   expect(rowsOf(executor, 'timers').at(-1)?.fire_at).toBe(0.1)
 })
 
-test('versions up to the largest are compared exactly', async () => {
+test('versions up to the largest are compared exactly (B28)', async () => {
   const executor = emptyDatabase()
   const most = Number.MAX_SAFE_INTEGER
   const insert = "INSERT INTO harel_executions (id, definition_id, data, version) VALUES (?, 'd', '{}', ?)"

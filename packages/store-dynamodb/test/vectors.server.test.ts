@@ -91,7 +91,7 @@ withServer('dynamodb', ({ url }) => {
   )
 
   test.each(clients)(
-    'empty texts, sets of nothing and large numbers are stored exactly by a $name',
+    'empty texts, sets of nothing and large numbers are stored exactly by a $name (B22, B28)',
     async ({ wrap }) => {
       const client = clientFor(url)
       const store = storeOn(wrap(client))
