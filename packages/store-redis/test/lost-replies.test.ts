@@ -146,14 +146,14 @@ withServer('redis', ({ url }) => {
     })
 
     test('whose connections break as soon as they are made gives up in its time', async () => {
-      const store = await openStore({ ...options, commandTimeout: 300 })
+      const store = await openStore({ ...options, commandTimeout: 2000 })
       const held = execution('a')
       const lost = way.lose('reply').then(() => way.slam())
       const begin = performance.now()
       await expect(store.commit(held)).rejects.toThrow(OutcomeUnknown)
       await lost
       await expect(store.commit(execution('b'))).rejects.toThrow(StoreUnavailable)
-      expect(performance.now() - begin).toBeLessThan(10_000)
+      expect(performance.now() - begin).toBeLessThan(30_000)
       await way.open()
       expect((await store.load('a'))?.version).toBe(1)
     })
@@ -189,7 +189,7 @@ withServer('redis', ({ url }) => {
   })
 
   test('a commit that a server has put off and carries out at last was not said to have failed, and is done once', async () => {
-    const store = await openStore({ ...quick, commandTimeout: 200 })
+    const store = await openStore({ ...quick, commandTimeout: 2000 })
     const held = execution('a')
     await direct.call('CLIENT', 'PAUSE', 60_000, 'WRITE')
     try {

@@ -212,7 +212,7 @@ withServer('redis', ({ url }) => {
 
     test('and says nothing any more is given up in the time that was given', async () => {
       const way = await Way.to(url)
-      const options = { commandTimeout: 500, socketTimeout: 200, maxRetriesPerRequest: 1, retryStrategy: () => 20 }
+      const options = { commandTimeout: 2000, socketTimeout: 200, maxRetriesPerRequest: 1, retryStrategy: () => 20 }
       await using store = await RedisStore.connect(way.url, { prefix: freshPrefix(), client: options })
       const held = execution('a')
       await store.save(held)
@@ -220,7 +220,7 @@ withServer('redis', ({ url }) => {
       const begin = performance.now()
       expect(await failure(store.save(held))).toBeInstanceOf(OutcomeUnknown)
       expect(await failure(store.load('a'))).toBeInstanceOf(StoreUnavailable)
-      expect(performance.now() - begin).toBeLessThan(10_000)
+      expect(performance.now() - begin).toBeLessThan(30_000)
       expect(held.version).toBe(1)
     })
 
