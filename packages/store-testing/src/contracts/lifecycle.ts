@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type ExecutionStore, StoreClosed } from '@harel/store-base'
+import { type ExecutionStore, StoreClosed, StoreError } from '@harel/store-base'
 import { assertionOf, type Contract } from '../contract.js'
 import { emit, everything, execution, loaded, outboxOf, rejection, spawnsOf, stored, timersOf } from '../fixtures.js'
 
@@ -37,6 +37,37 @@ export const lifecycleContract: Contract = {
         const { inspect } = await import('node:util')
         const printed = [inspect(store, { depth: 2 }), String(store), JSON.stringify(store) ?? '']
         for (const text of printed) assert(!/CANARY-42|:\/\/[^/\s]*:[^/\s]*@/.test(text), text.slice(0, 200))
+      },
+    },
+    {
+      title: 'no error shows anything of a record, however it and its causes are printed',
+      reports: ['B102'],
+      async run({ store, ns }) {
+        const secret = { text: 'CANARY-42' }
+        const bad = { ...secret, bad: Number.NaN }
+        const held = await stored(store, ns, 'e', { context: secret })
+        const changes = {
+          emits: [emit(ns, null, 'ev', secret)],
+          spawns: [{ childId: `${ns}c`, rootPath: '', context: secret }],
+          trace: secret,
+        }
+        const refused = [
+          () => store.commit({ ...held, version: 7 }, changes),
+          () => store.commit({ ...held, context: bad }, changes),
+          () => store.commit({ ...held, context: secret }, { ...changes, trace: bad }),
+          () => store.commit({ ...held, context: secret }, { ...changes, emits: [emit(ns, null, 'ev', bad)] }),
+          () => store.appendTrace(held.id, bad),
+          () => store.publishDefinition({ id: `${ns}D`, version: '1', definition: bad }),
+        ]
+        const { inspect } = await import('node:util')
+        for (const refuse of refused) {
+          let error: unknown = await rejection(refuse, StoreError)
+          const printed = [inspect(error, { depth: 9, showHidden: true })]
+          for (; error instanceof Error; error = error.cause) {
+            printed.push(String(error), error.stack ?? '', JSON.stringify(error), JSON.stringify(error.cause) ?? '')
+          }
+          assert(!printed.join().includes('CANARY-42'), 'an error shows a record')
+        }
       },
     },
     {

@@ -4,6 +4,19 @@ import type { Mutant } from './mutant.js'
 
 export const lifecycleMutants: readonly Mutant[] = [
   {
+    name: 'hangs what it was given on its errors',
+    store: (store) => ({
+      async commit(execution, changes) {
+        try {
+          return await store.commit(execution, changes)
+        } catch (error) {
+          if (error instanceof Error) error.cause ??= execution
+          throw error
+        }
+      },
+    }),
+  },
+  {
     name: 'fails to close twice',
     store(store) {
       let closed = false
