@@ -7,6 +7,8 @@ import { expected, play, scenario, withoutOrphans } from '../src/scenario.js'
 
 const NS = 'chk-'
 const ranks = { ranks: true }
+/** In milliseconds. A busy machine takes minutes. */
+const LONG = 1_800_000
 
 /** As `add` of `driver.py`. */
 async function add(store: ExecutionStore, id: string, by: string): Promise<boolean> {
@@ -85,7 +87,7 @@ describe.each(backends)('on $name', ({ start, purgesWhatItSent, refresh }) => {
     }
   })
 
-  test('2,000 commits in turns each go on from what the other side has just written', async () => {
+  test('2,000 commits in turns each go on from what the other side has just written', { timeout: LONG }, async () => {
     const { open, startPython } = await setUp()
     const ids = ['a', 'b', 'c']
     await using store = await open()
@@ -104,7 +106,7 @@ describe.each(backends)('on $name', ({ start, purgesWhatItSent, refresh }) => {
     ])
   })
 
-  test('2,000 commits of both at once on the same executions lose no update', { timeout: 600_000 }, async () => {
+  test('2,000 commits of both at once on the same executions lose no update', { timeout: LONG }, async () => {
     const { open, startPython } = await setUp()
     const ids = ['a', 'b', 'c']
     await using store = await open()

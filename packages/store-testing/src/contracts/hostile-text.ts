@@ -129,7 +129,7 @@ const isKey = (key: string): boolean => key.isWellFormed() && !key.includes('\0'
 
 const KEYS = ['id', 'target', 'child', 'event', 'path', 'definition'] as const
 
-/** Commits one of everything with these texts, reads it in every way that there is, and purges it. */
+/** Writes one of everything with these texts in every way that there is, reads it in as many, and purges it. */
 async function tryKeys(store: ExecutionStore, ns: string, given: Texts): Promise<void> {
   const keys = Object.fromEntries(KEYS.map((name) => [name, ns + given[name]])) as Record<(typeof KEYS)[number], string>
   const held: Execution = execution('', keys.id, {
@@ -165,15 +165,33 @@ async function tryKeys(store: ExecutionStore, ns: string, given: Texts): Promise
   assert.deepEqual(spawn && [spawn.childId, spawn.rootPath], [keys.child, keys.path])
   const [timer] = (await timersOf(store, ns)).filter(({ executionId }) => executionId === keys.id)
   assert.equal(timer?.path, keys.path)
-  assert.deepEqual(await store.readTrace(keys.id), [{ value: given.value, index: 0 }])
+  await store.appendTrace(keys.id, { of: { [given.value]: given.value } })
+  assert.deepEqual(await store.readTrace(keys.id), [
+    { value: given.value, index: 0 },
+    { of: { [given.value]: given.value }, index: 1 },
+  ])
   assert.deepEqual(await store.idsWithPrefix(keys.id), [keys.id])
   const { items } = await store.listExecutions({ definitionId: keys.definition })
   assert.deepEqual(
     items.map(({ id, outcome }) => [id, outcome]),
     [[keys.id, given.value]],
   )
-  assert.equal(await store.purge(keys.id, 1), true)
+  await store.save(held)
+  assert.deepEqual(await loaded(store, keys.id), held)
+  await store.deleteTimer(keys.id, keys.path, 1)
+  await store.ackOutbox(seq ?? -1)
+  await store.ackSpawn(spawn?.seq ?? -1)
+  assert.deepEqual([...(await timersOf(store, ns)), ...(await outboxOf(store, ns)), ...(await spawnsOf(store, ns))], [])
+  assert.equal(await store.purge(keys.id, 2), true)
   assert.equal(await store.load(keys.id), undefined)
+  if (isKey(given.version)) await tryDefinition(store, keys.definition, given)
+}
+
+/** Whoever has published it first, for nothing removes a definition. */
+async function tryDefinition(store: ExecutionStore, id: string, { version, value }: Texts): Promise<void> {
+  const published = await store.publishDefinition({ id, version, definition: { [value]: value } })
+  assert.deepEqual([published.id, published.version], [id, version])
+  assert.deepEqual(await store.loadDefinition(id, version), published)
 }
 
 /** Asks with these texts for what nobody has stored. */
