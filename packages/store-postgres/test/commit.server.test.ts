@@ -121,6 +121,25 @@ withServer('postgres', (server) => {
     })
   })
 
+  test('a version ends where the column that is shared with Python ends: the commit behind it is refused, and fails alone (B17)', async () => {
+    const schema = newSchema()
+    const store = await open(database.url, { schema })
+    const last = 2 ** 31 - 1
+    const held = execution('a')
+    await store.commit(held)
+    const sql = connect(database.url)
+    await sql.unsafe(`UPDATE ${schema}.harel_executions SET version = ${last - 1}, meta_version = ${last - 1}`)
+    held.version = last - 1
+    await store.commit(held)
+    expect(held.version).toBe(last)
+    const other = execution('b')
+    const [refused, done] = await Promise.allSettled([store.commit(held, everything('a')), store.commit(other)])
+    expect(refused).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', retryable: false } })
+    expect([done.status, held.version, other.version]).toEqual(['fulfilled', last, 1])
+    expect((await store.load('a'))?.version).toBe(last)
+    expect(await store.pendingOutbox()).toEqual([])
+  })
+
   test('a refused commit takes no seq, and the seqs of one commit ascend', async () => {
     const store = await open(database.url, { schema: newSchema() })
     const emits = (count: number) => ({
