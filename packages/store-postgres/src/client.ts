@@ -1,6 +1,6 @@
 import { OutcomeUnknown, SchemaMissing, StoreClosed, StoreError, StoreUnavailable } from '@harel/store-base'
 import type { Sql, TransactionSql } from 'postgres'
-import { pause } from './pause.js'
+import { inTime, pause } from './pause.js'
 import { type Pool, type Source, within } from './pool.js'
 
 /** A parameter: what is no text is written as one, so that no serializer of the caller's client sees it. */
@@ -67,7 +67,7 @@ export function toStoreError(error: unknown, writes: boolean): unknown {
   if (code === 'CONNECTION_ENDED') return new StoreClosed()
   const nothingWritten = isFromServer(error) ? !isCutOff(error) : isUnsent(error)
   if (writes && !nothingWritten) {
-    return new OutcomeUnknown('the connection to PostgreSQL broke before the reply', error)
+    return new OutcomeUnknown('PostgreSQL has not replied, or the connection broke before it did', error)
   }
   const retryable = !isFromServer(error) || !isFinal(code)
   return new StoreUnavailable(`PostgreSQL failed${code === '' ? '' : ` with ${code}`}`, error, { retryable })
@@ -85,17 +85,22 @@ export class Client {
   readonly #source: Source
   readonly #prepare: boolean
   readonly #retries: boolean
+  readonly #timeout: number
   readonly #underWay = new Set<Promise<Row[]>>()
 
-  private constructor(source: Source, prepare: boolean, retries: boolean) {
+  private constructor(source: Source, prepare: boolean, retries: boolean, timeout = Number.POSITIVE_INFINITY) {
     this.#source = source
     this.#prepare = prepare
     this.#retries = retries
+    this.#timeout = timeout
   }
 
-  /** @param prepare whether statements are prepared, once for each connection, where the pool allows it */
-  static of(pool: Pool, prepare: boolean): Client {
-    return new Client(pool, prepare && pool.prepare, true)
+  /**
+   * @param prepare whether statements are prepared, once for each connection, where the pool allows it
+   * @param timeout how long to wait for a reply, in milliseconds; absent: for ever
+   */
+  static of(pool: Pool, prepare: boolean, timeout?: number): Client {
+    return new Client(pool, prepare && pool.prepare, true, timeout)
   }
 
   /** In a transaction nothing can be tried again: with a statement all that was done before it is undone. */
@@ -132,7 +137,7 @@ export class Client {
     for (let longest = 2; ; longest = Math.min(2 * longest, 50)) {
       const sql = await this.#source.handle()
       try {
-        return await this.#source.gate.pass(() => send(sql, text, params, this.#prepare))
+        return await this.#source.gate.pass(() => inTime(this.#timeout, send(sql, text, params, this.#prepare)))
       } catch (error) {
         if ((!isRefusal(error) && !isUnsent(error)) || isReadOnly(error)) this.#source.broke(sql)
         if (!isUndone(error) || performance.now() >= deadline) throw toStoreError(error, writes)

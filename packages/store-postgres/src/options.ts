@@ -13,6 +13,8 @@ export interface PostgresOptions extends StoreOptions {
   lockTimeout?: number
   /** Write concurrent commits together. Default: true. */
   groupCommit?: boolean
+  /** How long to wait for a reply, in milliseconds; not in `migrate` and `transaction`. Default: 30000. */
+  timeout?: number
 }
 
 export type Settings = Required<Omit<PostgresOptions, 'schema' | 'onWarning' | 'numbers'>> & {
@@ -37,7 +39,7 @@ function checkSchema(value: unknown): string | undefined {
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: PostgresOptions): Settings {
-  checkStoreOptions(options, ['prefix', 'schema', 'createSchema', 'traceMax', 'lockTimeout', 'groupCommit'])
+  checkStoreOptions(options, ['prefix', 'schema', 'createSchema', 'traceMax', 'lockTimeout', 'groupCommit', 'timeout'])
   const { prefix = 'harel', createSchema = true, traceMax = 200, lockTimeout = 5000, groupCommit = true } = options
   Names(prefix)
   return {
@@ -48,5 +50,6 @@ export function checkOptions(options: PostgresOptions): Settings {
     traceMax: checkCount('traceMax', traceMax, 0, MAX_INT),
     lockTimeout: checkCount('lockTimeout', lockTimeout, 0, MAX_INT),
     groupCommit: checkFlag('groupCommit', groupCommit),
+    timeout: checkCount('timeout', options.timeout ?? 30_000, 1, MAX_INT),
   }
 }

@@ -74,11 +74,12 @@ export function callersPool(sql: Sql): Pool {
 /**
  * A pool of our own, and one for transactions: there each connection is idle when one begins.
  *
+ * @param timeout how long it waits at its end for what is under way, in milliseconds
  * @throws InvalidArgument
  */
-export function ownPool(url: string, options: ClientOptions = {}): Pool {
-  const statements = replaceable(() => openPool(url, options))
-  const transactions = replaceable(() => openPool(url, { ...options, ...PIPELINE }))
+export function ownPool(url: string, timeout: number, options: ClientOptions = {}): Pool {
+  const statements = replaceable(() => openPool(url, options), timeout)
+  const transactions = replaceable(() => openPool(url, { ...options, ...PIPELINE }), timeout)
   return {
     ...statements,
     prepare: options.prepare !== false,
@@ -100,7 +101,7 @@ const REPLACED_FOR = 1000
  * of a message, and then never again gets through to the server with that connection. Without writes: the primary may by
  * now be elsewhere.
  */
-function replaceable(openAnother: () => Sql): Source<Sql> & { end(): Promise<void> } {
+function replaceable(openAnother: () => Sql, timeout: number): Source<Sql> & { end(): Promise<void> } {
   let sql = openAnother()
   const replaced = new Map<Sql, NodeJS.Timeout>()
   // Not in order: the driver waits in vain for a connection that has broken in a statement.
@@ -120,7 +121,7 @@ function replaceable(openAnother: () => Sql): Source<Sql> & { end(): Promise<voi
       replaced.set(handle, setTimeout(discard, REPLACED_FOR, handle))
     },
     async end() {
-      await Promise.all([sql.end(), ...[...replaced.keys()].map(discard)])
+      await Promise.all([sql.end({ timeout: timeout / 1000 }), ...[...replaced.keys()].map(discard)])
     },
   }
 }

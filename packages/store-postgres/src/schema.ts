@@ -85,7 +85,7 @@ const isIndex = ({ kind }: SchemaObject): boolean => kind === 'index'
  */
 export async function prepareSchema(pool: Pool, settings: Settings, onWarning: OnWarning): Promise<Place> {
   const { prefix, createSchema, lockTimeout } = settings
-  const client = Client.of(pool, false)
+  const client = Client.of(pool, false, settings.timeout)
   const schema = await findSchema(client, settings)
   let lacking = await missingObjects(client, prefix, schema)
   if (lacking.length > 0 && createSchema) {

@@ -37,7 +37,7 @@ export class PostgresStore extends CheckedStore {
     const { onWarning = console.warn } = options
     const { backend, opened } = lazyBackend(capabilities, async () => {
       const place = await prepareSchema(pool, settings, onWarning)
-      return new PostgresBackend(Client.of(pool, true), settings, place, false, () => pool.end())
+      return new PostgresBackend(Client.of(pool, true, settings.timeout), settings, place, false, () => pool.end())
     })
     super(backend, options)
     this.#pool = pool
@@ -55,8 +55,8 @@ export class PostgresStore extends CheckedStore {
     url: string,
     { client, ...options }: PostgresOptions & { client?: ClientOptions } = {},
   ): Promise<PostgresStore> {
-    checkOptions(options)
-    const pool = ownPool(url, client)
+    const { timeout } = checkOptions(options)
+    const pool = ownPool(url, timeout, client)
     const sql = await pool.handle()
     ownPools.set(sql, pool)
     const store = new PostgresStore(sql, options)

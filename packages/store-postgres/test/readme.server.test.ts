@@ -13,7 +13,17 @@ const block = (language: string): string =>
 
 test('the README fits on a screen, names every option, and points at nothing that is missing', () => {
   expect(readme.split('\n').length).toBeLessThan(80)
-  const options = ['prefix', 'schema', 'createSchema', 'traceMax', 'lockTimeout', 'groupCommit', 'client', 'numbers']
+  const options = [
+    'prefix',
+    'schema',
+    'createSchema',
+    'traceMax',
+    'lockTimeout',
+    'timeout',
+    'groupCommit',
+    'client',
+    'numbers',
+  ]
   for (const option of options) expect(readme).toContain(`\`${option}\``)
   const targets = [...readme.matchAll(/\]\((?!https:)([^)]+)\)/g)].map(([, target = '']) => target)
   expect(targets.filter((target) => !existsSync(join(root, target)))).toEqual([])

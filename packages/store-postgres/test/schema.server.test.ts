@@ -55,6 +55,7 @@ withServer('postgres', (server) => {
     ['traceMax', -1],
     ['traceMax', 2 ** 31],
     ['lockTimeout', 1.5],
+    ['timeout', 0],
     ['lockTimeout', Number.POSITIVE_INFINITY],
   ])('the option %s is refused as %j before the server is asked (B39, B40)', async (option, value) => {
     const nowhere = 'postgres://nobody:S3cr3t@127.0.0.1:1/none'
