@@ -20,6 +20,12 @@ import { checkOptions, type MongoOptions } from './options.js'
 const opened = new WeakSet<MongoClient>()
 
 /**
+ * How long is waited for a reply, unless the URL or the caller says otherwise: the driver waits for ever as long as its
+ * heartbeats are answered.
+ */
+const PATIENCE: MongoClientOptions = { socketTimeoutMS: 30_000 }
+
+/**
  * Keeps executions in MongoDB (5.0 or newer), each with its queues, marks, timers and trace in one document, so that a
  * commit is one update of it. Writes are acknowledged by a majority, reads go to the primary.
  */
@@ -129,7 +135,7 @@ function checkDatabase(db: Db): Db {
 
 function openClient(url: string, options: MongoClientOptions = {}): MongoClient {
   try {
-    return new MongoClient(url, options)
+    return new MongoClient(url, { ...(!/[?&]socketTimeoutMS=/i.test(url) && PATIENCE), ...options })
   } catch (error) {
     // The message may show the URL, and with it the password.
     const { name } = error as Error

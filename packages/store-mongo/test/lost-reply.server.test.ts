@@ -68,6 +68,30 @@ withServer('mongo', (server) => {
     expect((await store.load('a'))?.version).toBe(1)
   })
 
+  describe('a server that answers nothing but heartbeats', () => {
+    const silent = async () => {
+      // The next heartbeat is far away.
+      const calm = { serverMonitoringMode: 'poll', heartbeatFrequencyMS: 600_000 } as const
+      const { proxy, store } = await setUp({ ...calm, socketTimeoutMS: 1000, retryReads: false, retryWrites: false })
+      proxy.hold()
+      return { proxy, store }
+    }
+
+    test('ends a read', async () => {
+      const { store } = await silent()
+      await expect(store.load('first')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+    })
+
+    test('leaves a commit done once, which succeeds when it speaks again', async () => {
+      const { proxy, store } = await silent()
+      setTimeout(() => proxy.restore(), 1500)
+      const held = execution('a')
+      await store.commit(held, { processedEventId: 'e' })
+      expect(held.version).toBe(1)
+      expect(await store.loadForEvent('a', 'e')).toEqual({ execution: held, processed: true })
+    })
+  })
+
   test('a commit that another worker has forestalled is a conflict, also after a cut', async () => {
     const { prefix, proxy, store, direct } = await setUp()
     await direct.commit(execution('a'), { processedEventId: 'theirs' })
