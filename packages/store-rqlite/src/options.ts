@@ -26,6 +26,9 @@ export interface RqliteOptions extends StoreOptions, Credentials {
 
 export type Settings = Required<Omit<RqliteOptions, keyof StoreOptions | keyof Credentials>>
 
+/** The longest delay of a timer; a longer one would be none. */
+const MAX_DELAY = 2 ** 31 - 1
+
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: RqliteOptions): Settings {
   checkStoreOptions(options, [
@@ -50,7 +53,7 @@ export function checkOptions(options: RqliteOptions): Settings {
     traceMax: checkCount('traceMax', traceMax),
     groupCommit: checkFlag('groupCommit', groupCommit),
     level,
-    timeout: checkCount('timeout', options.timeout ?? 10_000, 1),
+    timeout: checkCount('timeout', options.timeout ?? 10_000, 1, MAX_DELAY),
     failoverTimeout: checkCount('failoverTimeout', options.failoverTimeout ?? 10_000),
   }
 }

@@ -48,6 +48,7 @@ describe('an argument that is no good is refused before anything is sent, and sh
     ['level', 'none'],
     ['timeout', 0],
     ['timeout', Number.POSITIVE_INFINITY],
+    ['timeout', 2 ** 31],
     ['failoverTimeout', -1],
     ['createSchema', 'no'],
     ['groupCommit', 1],
