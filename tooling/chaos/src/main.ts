@@ -1,10 +1,14 @@
 import { writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { isWhole, type Outcome, type Scenario, scenarios } from '@harel/store-testing/faults'
 import type { Place } from './backend.ts'
 import { backends } from './backends/index.ts'
-import { add, type Figures, none, table } from './figures.ts'
+import { add, none, type Run, table } from './figures.ts'
 import { killedRunners } from './killed-runners.ts'
 import { HELP, readArguments, type Settings } from './settings.ts'
+
+/** How often a scenario that takes its time says how far it is, in milliseconds. */
+const PROGRESS_EVERY = 10_000
 
 /** Something was lost or doubled, or a call has failed in a way that it must not. */
 class Broken extends Error {}
@@ -27,7 +31,7 @@ async function torment(name: string, { under }: Place, settings: Settings) {
   const reasons = new Map(played.map((scenario) => [scenario, scenario.reasonToSkip(under)]))
   const possible = played.filter((scenario) => reasons.get(scenario) === undefined)
   for (const [scenario, reason] of reasons) if (reason !== undefined) console.log(`  no ${scenario.name}: ${reason}`)
-  const figures = new Map(possible.map((scenario) => [scenario, none(name, scenario.name)]))
+  const figures = new Map(possible.map((scenario) => [scenario, none(scenario.name)]))
   const end = performance.now() + settings.minutes * 60_000
   for (let seed = settings.seed; seed === settings.seed || performance.now() < end; seed++) {
     for (const [scenario, sum] of figures) {
@@ -52,11 +56,19 @@ async function play(
   { seed, scale }: Settings,
 ): Promise<Outcome> {
   const again = `npm run chaos -- --backend ${name} --seed ${seed} --scale ${scale} --scenario ${scenario.name}`
+  let commits = 0
+  const progress = (acknowledged: number) => {
+    commits = acknowledged
+  }
+  const say = () => console.log(`  ${scenario.name}, seed ${seed}: ${commits} commits so far`)
+  const ticker = setInterval(say, PROGRESS_EVERY)
   let outcome: Outcome
   try {
-    outcome = await scenario.run({ under, seed, scale })
+    outcome = await scenario.run({ under, seed, scale, progress })
   } catch (cause) {
     throw new Broken(`${scenario.title}\nagain: ${again}`, { cause })
+  } finally {
+    clearInterval(ticker)
   }
   if (isWhole(outcome)) return outcome
   const { lost, doubled, breaches } = outcome
@@ -70,16 +82,20 @@ async function main(): Promise<void> {
   if (settings.list)
     return console.log([...names, ...scenariosOn('').map(({ name, title }) => `${name}: ${title}`)].join('\n'))
   console.log(`seed ${settings.seed}`)
-  const all: Figures[] = []
+  const { seed, scale, minutes } = settings
+  const machine = `${availableParallelism()} cores, Node ${process.versions.node}`
+  const runs: Run[] = []
   for (const name of names) {
     const start = await backends[name]?.()
     if (start === undefined) continue
     await using place = await start()
     console.log(`${name}: ${place.describe()}`)
-    all.push(...(await torment(name, place, settings)))
+    const date = new Date().toISOString().slice(0, 10)
+    const figures = await torment(name, place, settings)
+    runs.push({ backend: name, database: place.describe(), machine, date, minutes, seed, scale, figures })
   }
-  console.log(`\n${table(all)}`)
-  if (settings.json !== undefined) writeFileSync(settings.json, `${JSON.stringify(all, null, 2)}\n`)
+  console.log(`\n${table(runs)}`)
+  if (settings.json !== undefined) writeFileSync(settings.json, `${JSON.stringify(runs, null, 2)}\n`)
 }
 
 try {

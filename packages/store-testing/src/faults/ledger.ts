@@ -32,8 +32,14 @@ export class Ledger {
   /** Ended by a purge. */
   readonly pastLives: Life[] = []
   readonly breaches: string[] = []
+  readonly #progress: ((acknowledged: number) => void) | undefined
   #applied = 0
   #watchers: { applied: number; resolve: () => void }[] = []
+
+  /** @param progress told after each commit that was reported as done how many there are */
+  constructor(progress?: (acknowledged: number) => void) {
+    this.#progress = progress
+  }
 
   record(note: Note): void {
     switch (note.note) {
@@ -48,6 +54,7 @@ export class Ledger {
         return
       case 'applied':
         this.#applied++
+        this.#progress?.(this.#applied)
         for (const { applied, resolve } of this.#watchers) if (applied <= this.#applied) resolve()
     }
     const attempt = this.attempts.get(note.commit)

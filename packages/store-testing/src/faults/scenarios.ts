@@ -2,15 +2,13 @@ import type { ExecutionStore } from '@harel/store-base'
 import { HttpProxy } from './http-proxy.js'
 import { PATIENCE_MS } from './patience.js'
 import { Random } from './random.js'
-import { type Fault, type Outcome, Site, TRACE_MAX, type UnderFaults } from './site.js'
+import { type Fault, type Outcome, Site, type SiteOptions, TRACE_MAX, type UnderFaults } from './site.js'
 import { knownOf } from './stream.js'
 import { CUTS, TcpProxy } from './tcp-proxy.js'
 import { WriterProcess } from './writer-process.js'
 
 /** One run of a scenario. */
-export interface ScenarioRun {
-  readonly under: UnderFaults
-  readonly seed: number
+export interface ScenarioRun extends SiteOptions {
   /** 1 is the whole length. */
   readonly scale: number
 }
@@ -77,7 +75,7 @@ const scenario = (
   name,
   title,
   reasonToSkip,
-  run: (run) => Site.run(run.under, run.seed, (site) => play(site, { ...run, random: new Random(run.seed) })),
+  run: (run) => Site.run(run, (site) => play(site, { ...run, random: new Random(run.seed) })),
 })
 
 /** In what order they are played. */

@@ -37,16 +37,24 @@ export type Fault = (over: Promise<unknown>) => Promise<unknown>
 
 export const TRACE_MAX = 20
 
+export interface SiteOptions {
+  readonly under: UnderFaults
+  readonly seed: number
+  /** Told after each acknowledged commit how many there are. */
+  readonly progress?: ((acknowledged: number) => void) | undefined
+}
+
 /** A database under faults, and the notes of those who write to it. */
 export class Site {
-  readonly ledger = new Ledger()
+  readonly ledger: Ledger
   readonly ns: string
   /** Reaches the database without faults. */
   readonly store: ExecutionStore
   readonly #under: UnderFaults
   readonly #opened: ExecutionStore[]
 
-  private constructor(under: UnderFaults, store: ExecutionStore, seed: number) {
+  private constructor({ under, seed, progress }: SiteOptions, store: ExecutionStore) {
+    this.ledger = new Ledger(progress)
     this.#under = under
     this.store = store
     this.#opened = [store]
@@ -59,8 +67,9 @@ export class Site {
    * @param play returns the number of faults
    * @throws what it throws, and Error when a store does not close
    */
-  static async run(under: UnderFaults, seed: number, play: (site: Site) => Promise<number>): Promise<Outcome> {
-    const site = new Site(under, await openOn(under, under.address?.()), seed)
+  static async run(options: SiteOptions, play: (site: Site) => Promise<number>): Promise<Outcome> {
+    const { under } = options
+    const site = new Site(options, await openOn(under, under.address?.()))
     const [played] = await Promise.allSettled([play(site).then((faults) => site.#outcome(faults))])
     const [closed] = await Promise.allSettled([site.#close()])
     if (played.status === 'fulfilled' && closed.status === 'fulfilled') return played.value
