@@ -2,7 +2,7 @@
 import type { ExecutionStore } from '@harel/store-base'
 import { HttpProxy, TcpProxy } from '@harel/store-testing/faults'
 import { type Contender, PAGE } from './contender.ts'
-import type { Result } from './results.ts'
+import { compare, type Result } from './results.ts'
 import type { Measure, Settings } from './settings.ts'
 import { type Stock, stockUp } from './stock.ts'
 import { BYTES } from './subjects.ts'
@@ -24,8 +24,19 @@ export interface Site {
   open(url: string, peers: boolean): Promise<Opened>
   /** What it speaks, where there is a socket. */
   readonly protocol?: 'tcp' | 'http'
+  /** Its server only stands in for the real one, so that larger payloads would measure nothing but that. */
+  readonly isStandIn?: boolean
   /** Of `commit`, with payloads of `BYTES`. */
   readonly goals: readonly Goal[]
+  /** How many times faster many commits at once should be than `beside` one by one. */
+  readonly gains?: readonly Gain[]
+}
+
+export interface Gain {
+  readonly at: number
+  readonly variant: string
+  readonly beside: string
+  readonly min: number
 }
 
 const nameOf = (workload: WorkloadName, bytes: number): string =>
@@ -52,13 +63,13 @@ export function variantsOf(
 
 /** One workload at each concurrency and with each size of payload that is asked for. */
 async function measureAt(
-  { backend, database, open, protocol, goals }: Site,
+  { backend, database, open, protocol, isStandIn, goals, gains = [] }: Site,
   name: WorkloadName,
   { dir, seconds, concurrency, payload }: Settings,
   onProgress: (part: number) => void,
 ): Promise<Result[]> {
   const workload: Workload = WORKLOADS[name]
-  const sizes = workload.isSized ? payload : [BYTES]
+  const sizes = workload.isSized && !isStandIn ? payload : [BYTES]
   const levels = workload.isAlone ? [1] : concurrency
   const results: Result[] = []
   for (const [nth, bytes] of sizes.entries()) {
@@ -78,8 +89,20 @@ async function measureAt(
       results.push(...measured.map((result) => ({ ...result, roundTrips: trips?.[result.variant] ?? null })))
     }
   }
-  return results
+  return name === 'commit' ? withGains(results, gains) : results
 }
+
+/** Measured at different levels, and so not in the same turns: less exact than other comparisons. */
+const withGains = (results: readonly Result[], gains: readonly Gain[]): Result[] =>
+  results.map((result) => {
+    const reached = gains.flatMap(({ at, variant, beside, min }) => {
+      const one = results.find((other) => other.variant === beside && other.concurrency === 1)
+      if (one === undefined || result.variant !== variant || result.concurrency !== at) return []
+      if (result.workload !== 'commit') return []
+      return compare(result.opsPerSecond / one.opsPerSecond, `× the speed of ${beside} one by one`, { min })
+    })
+    return { ...result, comparisons: [...result.comparisons, ...reached] }
+  })
 
 /** The same contenders once more, with something in front of the server that counts. */
 async function openCounting(protocol: 'tcp' | 'http', url: string, open: (url: string) => Promise<Opened>) {

@@ -20,6 +20,7 @@ const connect = (endpoint: string): DynamoDBClient =>
 
 const site: Site = {
   backend: 'dynamodb',
+  isStandIn: true,
   protocol: 'http',
 
   async database() {

@@ -12,6 +12,7 @@ import { byHand } from './mongo-by-hand.ts'
 
 const site: Site = {
   backend: 'mongo',
+  isStandIn: true,
   protocol: 'tcp',
 
   async database() {

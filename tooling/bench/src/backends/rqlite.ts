@@ -46,6 +46,7 @@ const site: Site = {
     { at: 256, variant: 'RqliteStore', beside: 'batches by hand', target: { min: 0.85 } },
     { at: 256, variant: 'RqliteStore', beside: 'requests by hand', target: { min: 3 } },
   ],
+  gains: [{ at: 256, variant: 'RqliteStore', beside: 'RqliteStore', min: 8 }],
 }
 
 export const rqlite: Backend = {

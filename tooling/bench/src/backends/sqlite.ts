@@ -50,6 +50,7 @@ const site: Site = {
     { at: 1, variant: 'SqliteStore', beside: 'by hand', target: { max: 1.3 } },
     { at: 256, variant: 'AsyncSqliteStore', beside: 'batches by hand', target: { min: 0.85 } },
   ],
+  gains: [{ at: 256, variant: 'AsyncSqliteStore', beside: 'SqliteStore', min: 5 }],
 }
 
 const fillFile: Fill = async (path, rows) => fill(path, rows).subjects
