@@ -225,7 +225,7 @@ export const hostileTextContract: Contract = {
         const look = async () => {
           const { rows = {}, ...state } = await stateOf(context, [], [`${ns}bystander-ev`])
           // Nothing removes definitions.
-          return { ...state, rows: Object.entries(rows).filter(([kind]) => !kind.startsWith('definition')) }
+          return { ...state, rows: Object.entries(rows).filter(([kind]) => !kind.includes('definition')) }
         }
         const before = await look()
         const polluted = Object.getOwnPropertyNames(Object.prototype).length
