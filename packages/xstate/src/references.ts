@@ -1,6 +1,7 @@
 /**
  * References to executions, as XState's machines hold them: actor refs that know the id of their execution. In the store
- * a reference is `{ "xstate$$type": 1, "id": <execution id> }`, and an `Error` is `{ "xstate$$type": "error", … }`.
+ * a reference is `{ "xstate$$type": 1, "id": <execution id> }`, and an `Error` is `{ "xstate$$type": "error", … }`,
+ * of which name, message and code are kept.
  */
 import { NotSerializable } from '@harel/store-base'
 import {
@@ -54,6 +55,8 @@ export function reference(
  */
 export const execution = (id: string): AnyActorRef => reference(id)
 
+const isCode = (code: unknown): code is string | number => typeof code === 'string' || Number.isFinite(code)
+
 /** Deeper than any store takes: what contains itself ends here and is refused by the store, with its path. */
 const DEPTH = 256
 
@@ -64,7 +67,10 @@ const DEPTH = 256
  */
 export function encode(value: unknown, path: string, depth = DEPTH): unknown {
   if (typeof value !== 'object' || value === null || depth === 0) return value
-  if (value instanceof Error) return { xstate$$type: ERROR, name: value.name, message: value.message }
+  if (value instanceof Error) {
+    const { name, message, code } = value as Error & { code?: unknown }
+    return { xstate$$type: ERROR, name, message, ...(isCode(code) && { code }) }
+  }
   if (isReference(value)) {
     const id = executionIdOf(value)
     if (id === undefined) throw new NotSerializable(path, 'refers to an actor that is no execution')
@@ -79,9 +85,9 @@ export function encode(value: unknown, path: string, depth = DEPTH): unknown {
 export function decode(value: unknown, refer: (executionId: string) => AnyActorRef): unknown {
   if (typeof value !== 'object' || value === null) return value
   if ('xstate$$type' in value) {
-    const { xstate$$type: type, id, name, message } = value as { [key: string]: unknown }
+    const { xstate$$type: type, id, name, message, code } = value as { [key: string]: unknown }
     if (type === REFERENCE && typeof id === 'string') return refer(id)
-    if (type === ERROR) return Object.assign(new Error(String(message)), { name })
+    if (type === ERROR) return Object.assign(new Error(String(message)), { name }, isCode(code) && { code })
   }
   return mapped(value, (member) => decode(member, refer))
 }

@@ -7,6 +7,7 @@ import {
   newEvent,
   type Step,
   StoreError,
+  validateSerializable,
 } from '@harel/store-base'
 import type { AnyActorRef, AnyActorScope, AnyEventObject, AnyMachineSnapshot, StateValue } from 'xstate'
 import { type Action, collect, Thrown } from './actions.js'
@@ -179,10 +180,27 @@ function textOf(value: unknown): string {
 export const errorText = (error: unknown): string =>
   error instanceof Error ? `${textOf(error.name)}: ${textOf(error.message)}` : textOf(error)
 
-/** A thrown value as an event carries it. */
+/** What every record has room for of a thrown value that is JSON. */
+function plainData(value: unknown): JsonValue | undefined {
+  try {
+    const encoded = encode(value, 'error')
+    validateSerializable(encoded, 'error')
+    const text = JSON.stringify(encoded)
+    // A surrogate is escaped only where it stands alone; then no store takes it.
+    return text.length <= LONGEST_TEXT && !text.includes('\\ud') ? encoded : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** A thrown value as an event carries it: as it is, or as an error where it is one, is no JSON, or is too long. */
 export function errorData(error: unknown): JsonValue {
-  const { name, message } = error instanceof Error ? error : new Error(textOf(error))
-  return encode(Object.assign(new Error(textOf(message)), { name: textOf(name) }), 'error') as JsonValue
+  const isError = error instanceof Error
+  const plain = isError || error === undefined ? undefined : plainData(error)
+  if (plain !== undefined) return plain
+  const { name, message, code } = (isError ? error : new Error(textOf(error))) as Error & { code?: unknown }
+  const kept = { name: textOf(name), code: typeof code === 'string' ? textOf(code) : code }
+  return encode(Object.assign(new Error(textOf(message)), kept), 'error') as JsonValue
 }
 
 function fail(execution: Execution, stored: PersistedMachine, event: HarelEvent, error: unknown): Draft {

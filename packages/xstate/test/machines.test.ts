@@ -392,8 +392,11 @@ describe.each(stores)('on $name', ({ open }) => {
       actors: {
         load: fromPromise(async ({ input }: { input: number }) => ({ value: input + 1 })),
         refuse: fromPromise(async () => {
-          throw new RangeError('too far')
+          throw Object.assign(new RangeError('too far'), { code: 'E_FAR', request: () => {} })
         }),
+        reject: fromPromise(() => Promise.reject({ reason: 'not now', retry: true })),
+        panic: fromPromise(() => Promise.reject(10n)),
+        rave: fromPromise(() => Promise.reject({ cut: 'off \ud83d' })),
         listen: fromCallback(({ sendBack, receive }) => {
           receive((event) => sendBack({ type: 'ECHO', of: event.type }))
         }),
@@ -408,7 +411,10 @@ describe.each(stores)('on $name', ({ open }) => {
       initial: 'loading',
       states: {
         loading: { invoke: { src: 'load', input: 1, onDone: { target: 'failing', actions: note } } },
-        failing: { invoke: { src: 'refuse', onError: { target: 'listening', actions: note } } },
+        failing: { invoke: { src: 'refuse', onError: { target: 'rejecting', actions: note } } },
+        rejecting: { invoke: { src: 'reject', onError: { target: 'panicking', actions: note } } },
+        panicking: { invoke: { src: 'panic', onError: { target: 'raving', actions: note } } },
+        raving: { invoke: { src: 'rave', onError: { target: 'listening', actions: note } } },
         listening: {
           invoke: [
             { src: 'listen', id: 'ear' },
@@ -425,7 +431,14 @@ describe.each(stores)('on $name', ({ open }) => {
     await runner.create('invoker', { id: 'i' })
     await until(async () => (await stored(store, 'i')).status === 'DONE')
     expect(await contextOf(store, 'i')).toEqual({
-      got: [{ value: 2 }, { xstate$$type: 'error', name: 'RangeError', message: 'too far' }, 'PING'],
+      got: [
+        { value: 2 },
+        { xstate$$type: 'error', name: 'RangeError', message: 'too far', code: 'E_FAR' },
+        { reason: 'not now', retry: true },
+        { xstate$$type: 'error', name: 'Error', message: '10' },
+        { xstate$$type: 'error', name: 'Error', message: '[object Object]' },
+        'PING',
+      ],
     })
     expect((await stored(store, 'i:sum')).context.xstate).toMatchObject({ state: { n: 4 } })
     await runner.settled()
