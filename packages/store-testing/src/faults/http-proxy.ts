@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import type { Cut } from './tcp-proxy.js'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Cut, Pace } from './tcp-proxy.js'
 
 /** An answer in the server's place: of a balancer that has lost it, or of one that limits the rate. */
 export interface Answer {
@@ -27,10 +28,14 @@ export class HttpProxy implements AsyncDisposable {
   readonly #server: Server
   readonly #target: URL
   #dooms: Doom[] = []
+  #latencyMs = 0
+  /** Resolves when requests and replies may go on. */
+  #gate = Promise.withResolvers<void>()
   readonly url: string
   requests = 0
 
   private constructor(target: URL, server: Server) {
+    this.#gate.resolve()
     this.#server = server
     this.#target = target
     const url = new URL(target)
@@ -65,9 +70,21 @@ export class HttpProxy implements AsyncDisposable {
     this.#server.closeAllConnections()
   }
 
-  /** What was to be lost and is not yet, is not lost. */
+  /** As `hold` of `TcpProxy`. */
+  hold(): void {
+    this.#gate = Promise.withResolvers()
+  }
+
+  /** Requests and replies wait so long before they go on. */
+  slowDown({ latencyMs = 0 }: Pick<Pace, 'latencyMs'>): void {
+    this.#latencyMs = latencyMs
+  }
+
+  /** Everything gets through again, what was held up included. What was to be lost and is not yet, is not lost. */
   restore(): void {
+    this.#latencyMs = 0
     for (const { done } of this.#dooms.splice(0)) done()
+    this.#gate.resolve()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -113,12 +130,19 @@ export class HttpProxy implements AsyncDisposable {
     request.socket.destroy()
   }
 
+  async #pass(): Promise<void> {
+    if (this.#latencyMs > 0) await sleep(this.#latencyMs)
+    await this.#gate.promise
+  }
+
   async #forward({ method, url, rawHeaders }: IncomingMessage, body: Buffer) {
+    await this.#pass()
     const { hostname, port } = this.#target
     const forwarded = send({ hostname, port, method, path: url, headers: rawHeaders })
     forwarded.end(body)
     const [response] = (await once(forwarded, 'response')) as [IncomingMessage]
     const reply = await buffer(response)
+    await this.#pass()
     return { status: response.statusCode ?? 500, headers: response.rawHeaders, reply }
   }
 }

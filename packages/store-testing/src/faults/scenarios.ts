@@ -40,10 +40,6 @@ function faultsOf(proxy: TcpProxy | HttpProxy): Fault[] {
     (over) =>
       Promise.race([next(), over])
   const cuts = CUTS.map((cut) => doom(() => proxy.cutNext(cut)))
-  if (proxy instanceof HttpProxy) {
-    const lost = { status: 502, body: 'Bad Gateway' }
-    return [...cuts, doom(() => proxy.answerNext(lost)), doom(() => proxy.answerNext({ ...lost, afterServer: true }))]
-  }
   const held = async () => {
     proxy.hold()
     await pause(100)
@@ -55,12 +51,18 @@ function faultsOf(proxy: TcpProxy | HttpProxy): Fault[] {
     await pause(100)
     proxy.restore()
   }
+  const everywhere = [...cuts, async () => proxy.cutAll(), held, slow]
+  if (proxy instanceof HttpProxy) {
+    const lost = { status: 502, body: 'Bad Gateway' }
+    const answered = [lost, { ...lost, afterServer: true }]
+    return [...everywhere, ...answered.map((answer) => doom(() => proxy.answerNext(answer)))]
+  }
   const away = async () => {
     proxy.refuse()
     await pause(50)
     proxy.restore()
   }
-  return [...cuts, async () => proxy.cutAll(), held, slow, away]
+  return [...everywhere, away]
 }
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
@@ -78,6 +80,15 @@ const scenario = (
   run: (run) => Site.run(run, (site) => play(site, { ...run, random: new Random(run.seed) })),
 })
 
+/** The same under a prefix of its own, which has no tables yet. */
+const onNewPrefix = (scenario: Scenario): Scenario => ({
+  ...scenario,
+  run: (run) => {
+    const { prefix = 'harel' } = run.under
+    return scenario.run({ ...run, under: { ...run.under, prefix: `${prefix}_${run.seed}` } })
+  },
+})
+
 /** In what order they are played. */
 export const scenarios: readonly Scenario[] = [
   scenario(
@@ -87,11 +98,12 @@ export const scenarios: readonly Scenario[] = [
     async (site, { under, seed, scale }) => {
       await using proxy = await proxyTo(under)
       const store = await site.open(proxy.url)
+      const direct = await site.direct()
       const commits = size(400, scale)
       let tried = 0
       let faults = 0
       const unlucky: Pick<ExecutionStore, 'load' | 'commit'> = {
-        load: (id) => site.store.load(id),
+        load: (id) => direct.load(id),
         commit: (execution, changes) => {
           // Every other one, so that what was refused gets through when it is tried again.
           if (tried++ % 2 === 0) void proxy.cutNext(CUTS[faults++ % CUTS.length] ?? 'after the request')
@@ -174,7 +186,7 @@ export const scenarios: readonly Scenario[] = [
     () => undefined,
     async (site, { seed, scale }) => {
       const writers = size(64, Math.max(scale, 1 / 8))
-      await site.write(site.store, { commits: size(2000, scale), writers, executions: 1, seed })
+      await site.write(await site.direct(), { commits: size(2000, scale), writers, executions: 1, seed })
       return 0
     },
   ),
@@ -196,14 +208,21 @@ export const scenarios: readonly Scenario[] = [
       return site.disturb(stream, commits, [purge], size(400, scale), random)
     },
   ),
-  scenario('opening', 'stores that open at once can all write', needsShared, async (site, { seed, scale }) => {
-    const commits = size(100, scale)
-    await Promise.all(
-      Array.from({ length: 10 }, async (_, n) => {
-        const store = await site.open()
-        await site.write(store, { commits, writers: 1, executions: 10, seed: seed + n, name: `${n}` })
-      }),
-    )
-    return 0
-  }),
+  onNewPrefix(
+    scenario(
+      'opening',
+      'stores that open at once where nothing is yet can all write',
+      needsShared,
+      async (site, { seed, scale }) => {
+        const commits = size(100, scale)
+        await Promise.all(
+          Array.from({ length: 10 }, async (_, n) => {
+            const store = await site.open()
+            await site.write(store, { commits, writers: 1, executions: 10, seed: seed + n, name: `${n}` })
+          }),
+        )
+        return 0
+      },
+    ),
+  ),
 ]

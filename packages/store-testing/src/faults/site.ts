@@ -48,16 +48,13 @@ export interface SiteOptions {
 export class Site {
   readonly ledger: Ledger
   readonly ns: string
-  /** Reaches the database without faults. */
-  readonly store: ExecutionStore
   readonly #under: UnderFaults
-  readonly #opened: ExecutionStore[]
+  readonly #opened: ExecutionStore[] = []
+  #direct: Promise<ExecutionStore> | undefined
 
-  private constructor({ under, seed, progress }: SiteOptions, store: ExecutionStore) {
+  private constructor({ under, seed, progress }: SiteOptions) {
     this.ledger = new Ledger(progress)
     this.#under = under
-    this.store = store
-    this.#opened = [store]
     this.ns = `faults-${seed}-`
   }
 
@@ -68,8 +65,7 @@ export class Site {
    * @throws what it throws, and Error when a store does not close
    */
   static async run(options: SiteOptions, play: (site: Site) => Promise<number>): Promise<Outcome> {
-    const { under } = options
-    const site = new Site(options, await openOn(under, under.address?.()))
+    const site = new Site(options)
     const [played] = await Promise.allSettled([play(site).then((faults) => site.#outcome(faults))])
     const [closed] = await Promise.allSettled([site.#close()])
     if (played.status === 'fulfilled' && closed.status === 'fulfilled') return played.value
@@ -83,6 +79,12 @@ export class Site {
     const store = await openOn(this.#under, address)
     this.#opened.push(store)
     return store
+  }
+
+  /** A store that reaches the database without faults, opened when it is first wanted. */
+  direct(): Promise<ExecutionStore> {
+    this.#direct ??= this.open()
+    return this.#direct
   }
 
   readonly record: Ledger['record'] = (note) => this.ledger.record(note)
@@ -110,8 +112,9 @@ export class Site {
   }
 
   async #outcome(faults: number): Promise<Outcome> {
-    const outcome = await audit(this.store, this.ledger, this.ns, TRACE_MAX)
-    if (isWhole(outcome)) await cleanUp(this.store, this.ns)
+    const store = await this.direct()
+    const outcome = await audit(store, this.ledger, this.ns, TRACE_MAX)
+    if (isWhole(outcome)) await cleanUp(store, this.ns)
     return { faults, ...outcome }
   }
 

@@ -115,6 +115,9 @@ async function attempt(
     }
     if (!(error instanceof StoreError)) throw error
     record({ note: 'refused', commit, ...(error instanceof StoreConflict && { found: error.found }) })
+    if (error instanceof StoreConflict && error.found === version) {
+      record({ note: 'breach', what: `${commit} was refused because of version ${version}, which it goes on from` })
+    }
     if (!(error instanceof StoreConflict)) {
       if (!error.retryable) throw error
       await sleep(random.below(50))

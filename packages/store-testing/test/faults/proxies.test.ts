@@ -162,6 +162,24 @@ test.each(['before the request', 'after the request', 'within the reply'] as con
   expect(await (await post('again')).text()).toMatch(/^answer/)
 })
 
+test('HTTP that is held up gets through when everything is well again', async () => {
+  const { got, proxy, post } = await counting()
+  proxy.hold()
+  const answer = post('late')
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(got).toEqual([])
+  proxy.restore()
+  expect(await (await answer).text()).toBe('answer 1')
+})
+
+test('HTTP that is slow takes its time in both directions', async () => {
+  const { proxy, post } = await counting()
+  proxy.slowDown({ latencyMs: 50 })
+  const started = performance.now()
+  expect(await (await post('slow')).text()).toBe('answer 1')
+  expect(performance.now() - started).toBeGreaterThanOrEqual(98)
+})
+
 test("an answer in the server's place comes instead of the request or of the reply", async () => {
   const { got, proxy, post } = await counting()
   const answers = [

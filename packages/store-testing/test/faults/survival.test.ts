@@ -135,6 +135,24 @@ test('two winners of one version are found', async () => {
   expect((await play('storm', under)).lost).toContain('acknowledged')
 })
 
+test('a store that cannot make its tables beside another one is found', async () => {
+  const { under } = await serve()
+  const made = new Set(['harel'])
+  const making = new Set<string>()
+  const open: OpenForFaults = async (options) => {
+    const { prefix } = options
+    if (making.has(prefix)) throw new Error('the table exists')
+    if (!made.has(prefix)) {
+      making.add(prefix)
+      await sleep(50)
+      making.delete(prefix)
+      made.add(prefix)
+    }
+    return under.open(options)
+  }
+  await expect(play('opening', { ...under, open })).rejects.toThrow('the table exists')
+})
+
 describe('patience', () => {
   const impatient = async (methods: (store: ExecutionStore) => Partial<ExecutionStore>): Promise<UnderFaults> => {
     const { under } = await serve()
@@ -213,6 +231,16 @@ describe('a storm finds a store that', () => {
       }),
     )
     expect((await play('storm', under)).found.breaches[0]).toContain('version 1000000')
+  })
+
+  test('refuses a commit because of the version that it goes on from', async () => {
+    const { under } = await serve((backend) =>
+      replace(backend, 'commit', (commit) => (given) => {
+        const verdict = commit(given)
+        return verdict.applied ? verdict : { applied: false, found: given.expected }
+      }),
+    )
+    expect((await play('storm', under)).found.breaches[0]).toContain('which it goes on from')
   })
 
   test('leaves its caller at a wrong version', async () => {
