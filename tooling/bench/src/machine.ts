@@ -1,6 +1,6 @@
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
-import { cpus, release, totalmem, type } from 'node:os'
+import { cpus, loadavg, release, totalmem, type } from 'node:os'
 import { join } from 'node:path'
 import { percentile } from './measure.ts'
 
@@ -34,7 +34,8 @@ export function describeMachine(dir: string): string[] {
   const doubt = p50 < 0.01 ? '; nothing is durable here, choose another folder with --dir' : ''
   return [
     `${cores[0]?.model.trim() ?? 'unknown processor'}, ${cores.length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`,
-    `${type()} ${release()}, Node ${process.versions.node}`,
+    // More than there are cores: others were at work, and only ratios hold, those of short runs barely.
+    `${type()} ${release()}, Node ${process.versions.node}, load average ${loadavg()[0]?.toFixed(1)} at the start`,
     `fsync of 4 kB in ${dir}: p50 ${p50.toFixed(3)} ms, p99 ${p99.toFixed(3)} ms${doubt}`,
   ]
 }

@@ -23,6 +23,9 @@ function choose(names: readonly string[]): Promise<Backend[]> {
   return Promise.all(wanted)
 }
 
+const describeSettings = ({ seconds, concurrency, payload, rows }: Settings): string =>
+  `${seconds} s for each variant, ${concurrency.join(', ')} at once, payloads of ${payload.join(', ')} B, up to ${rows} stored`
+
 /** A line that is written over while something runs; without a terminal, only what it says at the end. */
 function progressOf(name: string) {
   const start = performance.now()
@@ -49,7 +52,7 @@ async function main(): Promise<void> {
     .filter(({ measures }) => measures.length > 0)
   if (chosen.length === 0) throw new Error(`nothing is called so; there is ${names.join(', ')}`)
 
-  const description = describeMachine(settings.dir)
+  const description = [...describeMachine(settings.dir), describeSettings(settings)]
   for (const { describe } of chosen) description.push(...(await describe(settings.dir)))
   console.log(description.join('\n'))
   const results: Result[] = []
