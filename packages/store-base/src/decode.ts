@@ -216,7 +216,7 @@ export function decodeExecution(text: string, id?: string, options: ReadOptions 
     expiresAt: fields.nullableNumber('expires_at'),
   }
   if (id !== undefined && execution.id !== id) throw new CorruptRecord(record, 'its payload has another id')
-  noteUnknownFields(value, KNOWN_FIELDS, [execution, execution.context])
+  noteUnknownFields(execution, value, KNOWN_FIELDS)
   noteRounded(lossy, record, options, [
     execution,
     execution.context,

@@ -126,7 +126,7 @@ export function encodeExecution(
     }),
     invoke_seq: mapMembers(`${name}.invokeSeq`, execution.invokeSeq, count),
   }
-  const unknown = unknownFieldsOf(execution, execution.context)
+  const unknown = unknownFieldsOf(execution)
   return toJson(unknown === undefined ? wire : { ...wire, ...unknown }, name)
 }
 

@@ -1,24 +1,27 @@
-import type { JsonObject } from './records.js'
+import type { Execution, JsonObject } from './records.js'
+
+interface Noted {
+  readonly id: string
+  readonly fields: JsonObject
+}
 
 /** By the executions that were loaded with fields that nobody here knows, and by their contexts: those fields. */
-const unknown = new WeakMap<object, JsonObject>()
+const noted = new WeakMap<object, Noted>()
 
 /**
  * Remembers the members of a payload beside `known`, for another program has written them. They outlive commits of the
- * execution that was loaded, and of a copy that shares its context.
+ * execution that was loaded, and of a copy of it that shares its context.
  */
-export function noteUnknownFields(payload: JsonObject, known: ReadonlySet<string>, holders: readonly object[]): void {
+export function noteUnknownFields(execution: Execution, payload: JsonObject, known: ReadonlySet<string>): void {
   const names = Object.keys(payload).filter((name) => !known.has(name))
   if (names.length === 0) return
   const fields = Object.fromEntries(names.map((name) => [name, payload[name]])) as JsonObject
-  for (const holder of holders) unknown.set(holder, fields)
+  for (const holder of [execution, execution.context]) noted.set(holder, { id: execution.id, fields })
 }
 
 /** What an execution was loaded with beside the fields that are known here. */
-export const unknownFieldsOf = (...holders: readonly object[]): JsonObject | undefined => {
-  for (const holder of holders) {
-    const fields = unknown.get(holder)
-    if (fields !== undefined) return fields
-  }
-  return undefined
+export function unknownFieldsOf(execution: Execution): JsonObject | undefined {
+  const found = noted.get(execution) ?? noted.get(execution.context)
+  // Another execution may have been given the same context.
+  return found?.id === execution.id ? found.fields : undefined
 }

@@ -67,6 +67,8 @@ export const foreignRowContract: Contract = {
         const held = await store.load(id)
         assert(held !== undefined)
         await store.commit({ ...held, status: 'DONE' })
+        await store.commit({ ...held, id: `${id}2`, version: 0 })
+        assert(!(await probes.executionText?.(`${id}2`))?.includes('colour'), 'another execution has them, too')
         const again = await store.load(id)
         assert(again !== undefined)
         again.context = { n: 1 }
