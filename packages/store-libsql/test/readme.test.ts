@@ -25,7 +25,16 @@ test('the snippet of the README compiles and does what it says', { timeout: 120_
 
 test('the README fits on a screen, names every option, and points at nothing that is missing', () => {
   expect(readme.split('\n').length).toBeLessThan(80)
-  const options = ['prefix', 'createSchema', 'traceMax', 'groupCommit', 'lockTimeout', 'timeout', 'numbers', 'onWarning']
+  const options = [
+    'prefix',
+    'createSchema',
+    'traceMax',
+    'groupCommit',
+    'lockTimeout',
+    'timeout',
+    'numbers',
+    'onWarning',
+  ]
   for (const option of options) {
     expect(readme).toContain(`\`${option}\``)
   }
