@@ -10,10 +10,9 @@ import Database from 'better-sqlite3'
 import { assign, emit, initialTransition, type StateValue, setup, transition } from 'xstate'
 import { inFolder } from './backends/sqlite-database.ts'
 import { type Goal, measureCommits } from './commits.ts'
-import { versionOf } from './machine.ts'
 import type { Result } from './results.ts'
 import { startPython } from './runner-python.ts'
-import type { Backend, Measure, Settings } from './settings.ts'
+import type { Measure, Settings } from './settings.ts'
 
 /** Enough that all concurrent events are for different executions. */
 const EXECUTIONS = 512
@@ -203,7 +202,8 @@ const named = (workload: 'event' | 'parent and child', results: readonly Result[
 
 /** An event, beside what one would write by hand; and a parent with its child from the beginning to the end. */
 const besideHand = (kind: Kind): Measure => ({
-  name: `runner-${kind}`,
+  name: `${kind}-runner`,
+  workload: 'runner',
   run: (settings, onProgress) =>
     places[kind](settings, async ({ store, url }) => {
       const name = `runner ${kind}`
@@ -223,7 +223,8 @@ const besideHand = (kind: Kind): Measure => ({
 
 /** The same, beside Python harel on a database of the same kind. */
 const besidePython = (kind: Kind): Measure => ({
-  name: `runner-python-${kind}`,
+  name: `${kind}-python-runner`,
+  workload: 'runner',
   run: (settings, onProgress) =>
     places[kind](settings, async ({ store, url }) => {
       const name = `runner ${kind}`
@@ -239,9 +240,5 @@ const besidePython = (kind: Kind): Measure => ({
     }),
 })
 
-const KINDS: readonly Kind[] = ['sqlite', 'redis', 'postgres']
-
-export const runner: Backend = {
-  measures: [...KINDS.map(besideHand), ...KINDS.map(besidePython)],
-  describe: async () => [['xstate', 'better-sqlite3', 'ioredis', 'postgres'].map(versionOf).join(', ')],
-}
+/** What is measured of the runner on a store. */
+export const runnerOn = (kind: Kind): Measure[] => [besideHand(kind), besidePython(kind)]

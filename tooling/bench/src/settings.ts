@@ -47,7 +47,8 @@ export interface Backend {
 
 export const HELP = `npm run bench -- [options]
 
-  --backend NAME  measure only this backend; may be repeated
+  --backend NAME,NAME,…
+                  measure only these backends
   --workload NAME,NAME,…
                   measure these workloads, or all (commit)
   --payload N,N,…
@@ -83,7 +84,7 @@ export function readArguments(args: readonly string[]): Settings & { help: boole
     // pnpm hands on the `--` that divides its own options from the script's.
     args: args.filter((arg) => arg !== '--'),
     options: {
-      backend: { type: 'string', multiple: true, default: [] },
+      backend: { type: 'string' },
       only: { type: 'string', multiple: true, default: [] },
       concurrency: { type: 'string', default: '1,16,256' },
       seconds: { type: 'string' },
@@ -101,6 +102,7 @@ export function readArguments(args: readonly string[]): Settings & { help: boole
   const isReport = values.report !== undefined
   return {
     ...values,
+    backend: values.backend?.split(',') ?? [],
     dir: atCaller(values.dir),
     json: values.json === undefined ? undefined : atCaller(values.json),
     report: values.report === undefined ? undefined : atCaller(values.report),

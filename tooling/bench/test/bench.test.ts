@@ -177,7 +177,7 @@ describe('the program', () => {
   )
 
   test('measures the runner on SQLite, beside what is written by hand', () => {
-    const { stdout, results } = measured('--only', 'runner-sqlite', '--concurrency', '1,16')
+    const { stdout, results } = measured('--only', 'sqlite-runner', '--concurrency', '1,16')
     expect(stdout).toContain('× the time of load, transition, commit')
     expect(results.map(({ workload }) => workload)).toContain('parent and child')
     expect(readdirSync(folder)).toEqual(['bench.json'])
@@ -187,7 +187,7 @@ describe('the program', () => {
     { args: ['--backend', 'sqlite', '--only', 'nothing'], there: 'sqlite-commit' },
     {
       args: ['--backend', 'nothing'],
-      there: 'codec, sqlite, libsql, rqlite, dynamodb, postgres, redis, runner, mongo',
+      there: 'codec, sqlite, libsql, rqlite, dynamodb, postgres, redis, mongo',
     },
   ])(
     'refuses what does not exist, and says what does: $args',

@@ -9,6 +9,5 @@ export const backends: Readonly<Record<string, () => Promise<Backend>>> = {
   dynamodb: async () => (await import('./dynamodb.ts')).dynamodb,
   postgres: async () => (await import('./postgres.ts')).postgres,
   redis: async () => (await import('./redis.ts')).redis,
-  runner: async () => (await import('../runner.ts')).runner,
   mongo: async () => (await import('./mongo.ts')).mongo,
 }

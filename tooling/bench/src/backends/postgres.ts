@@ -10,6 +10,7 @@ import { memoryOf } from '../memory.ts'
 import { langgraph } from '../peers/langgraph.ts'
 import { pythonStores } from '../peers/python.ts'
 import { graphileWorker, pgBoss } from '../peers/queues.ts'
+import { runnerOn } from '../runner.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
@@ -93,7 +94,12 @@ const site: Site = {
 }
 
 export const postgres: Backend = {
-  measures: [...measuresOf(site), growthOf(site, fillPostgres), memoryOf(site, 'PostgresStore', fillPostgres)],
+  measures: [
+    ...measuresOf(site),
+    growthOf(site, fillPostgres),
+    memoryOf(site, 'PostgresStore', fillPostgres),
+    ...runnerOn('postgres'),
+  ],
   async describe() {
     const { url, describe } = await serverOf('postgres')
     const sql = client(url, { max: 1 })
@@ -101,7 +107,7 @@ export const postgres: Backend = {
       const settings = ['fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers']
       const rows = await sql`SELECT name, current_setting(name) AS value FROM unnest(${settings}::text[]) name`
       const peers = ['@langchain/langgraph-checkpoint-postgres', 'pg-boss', 'graphile-worker']
-      const versions = ['postgres', ...peers].map(versionOf)
+      const versions = ['postgres', ...peers, 'xstate'].map(versionOf)
       return [`${describe()}, ${rows.map(({ name, value }) => `${name} ${value}`).join(', ')}`, versions.join(', ')]
     } finally {
       await sql.end()

@@ -7,6 +7,7 @@ import { versionOf } from '../machine.ts'
 import { memoryOf } from '../memory.ts'
 import { pythonStores } from '../peers/python.ts'
 import { bullmq } from '../peers/queues.ts'
+import { runnerOn } from '../runner.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
@@ -56,7 +57,12 @@ const site: Site = {
 }
 
 export const redis: Backend = {
-  measures: [...measuresOf(site), growthOf(site, fillRedis), memoryOf(site, 'RedisStore', fillRedis)],
+  measures: [
+    ...measuresOf(site),
+    growthOf(site, fillRedis),
+    memoryOf(site, 'RedisStore', fillRedis),
+    ...runnerOn('redis'),
+  ],
   async describe() {
     const { url, describe } = await serverOf('redis')
     const client = new Redis(url)
@@ -64,7 +70,7 @@ export const redis: Backend = {
       const settings = ['appendonly', 'appendfsync', 'save', 'io-threads']
       const values = await Promise.all(settings.map((name) => client.config('GET', name)))
       const told = (values as string[][]).map(([name, value]) => `${name} ${value || 'off'}`)
-      return [`${describe()}, ${told.join(', ')}`, ['ioredis', 'bullmq'].map(versionOf).join(', ')]
+      return [`${describe()}, ${told.join(', ')}`, ['ioredis', 'bullmq', 'xstate'].map(versionOf).join(', ')]
     } finally {
       client.disconnect()
     }

@@ -9,6 +9,7 @@ import { versionOf } from '../machine.ts'
 import { memoryOf } from '../memory.ts'
 import { langgraph } from '../peers/langgraph.ts'
 import { pythonStores } from '../peers/python.ts'
+import { runnerOn } from '../runner.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
 import { byHand, workerByHand } from './sqlite-by-hand.ts'
@@ -59,7 +60,13 @@ const levelOf = (db: Database.Database): string =>
   ['OFF', 'NORMAL', 'FULL', 'EXTRA'][Number(db.pragma('synchronous', { simple: true }))] ?? 'unknown'
 
 export const sqlite: Backend = {
-  measures: [...measuresOf(site), growthOf(site, fillFile), memoryOf(site, 'AsyncSqliteStore', fillFile), listings],
+  measures: [
+    ...measuresOf(site),
+    growthOf(site, fillFile),
+    memoryOf(site, 'AsyncSqliteStore', fillFile),
+    listings,
+    ...runnerOn('sqlite'),
+  ],
   describe: (dir) =>
     inFolder(dir, async (folder) => {
       const { path } = fill(join(folder, 'bench.db'), 1)
@@ -71,7 +78,7 @@ export const sqlite: Backend = {
       const journal = String(db.pragma('journal_mode', { simple: true })).toUpperCase()
       const level = levelOf(db)
       db.close()
-      const versions = ['better-sqlite3', '@langchain/langgraph-checkpoint-sqlite'].map(versionOf)
+      const versions = ['better-sqlite3', '@langchain/langgraph-checkpoint-sqlite', 'xstate'].map(versionOf)
       const settings = `SQLite ${sqlite}, journal ${journal}, synchronous ${level}, but ${byDefault} for langgraph`
       return [`${versions.join(', ')}, ${settings}`]
     }),
