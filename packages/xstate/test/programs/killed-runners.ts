@@ -159,7 +159,7 @@ class Worker {
 
   constructor(assignment: Assignment) {
     const program = join(import.meta.dirname, 'worker.ts')
-    const stdio = ['ignore', 'pipe', 'inherit'] as const
+    const stdio = ['pipe', 'pipe', 'inherit'] as const
     this.#process = spawn(process.execPath, [program, JSON.stringify(assignment)], { stdio: [...stdio] })
     this.#process.stdout?.once('data', () => {
       this.isRunning = true

@@ -17,6 +17,8 @@ if (import.meta.main) {
     onWarning: (message, cause) => console.error(message, cause),
     ...settings,
   })
+  // Whoever has started it is gone: there is nobody left to kill it.
+  process.stdin.on('end', () => process.exit()).resume()
   process.stdout.write('running\n')
   await runner.run()
 }
