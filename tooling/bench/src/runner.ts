@@ -10,8 +10,8 @@ import Database from 'better-sqlite3'
 import { assign, emit, initialTransition, type StateValue, setup, transition } from 'xstate'
 import { inFolder } from './backends/sqlite-database.ts'
 import { type Goal, measureCommits } from './commits.ts'
+import { startPython } from './peers/python-runner.ts'
 import type { Result } from './results.ts'
-import { startPython } from './runner-python.ts'
 import type { Measure, Settings } from './settings.ts'
 
 /** Enough that all concurrent events are for different executions. */

@@ -6,12 +6,11 @@ to go on with, its event and its note.
 
 import asyncio
 import json
-import os
 import sys
-import traceback
 
 from harel.engine.execution import Execution, Status
 from harel.spec.states import Event
+from pipe import answer_lines, open_async
 
 held = {}
 
@@ -34,23 +33,6 @@ def open_sync(url, prefix):
     return SqliteStore(url, prefix=prefix)
 
 
-async def open_async(url, prefix):
-    if url.startswith("redis:"):
-        import redis.asyncio
-        from harel.engine.aio_store.redis import AsyncRedisStore
-
-        # Waits for a connection, where there would be too many.
-        pool = redis.asyncio.BlockingConnectionPool.from_url(url, max_connections=64, timeout=None)
-        return AsyncRedisStore(redis.asyncio.Redis(connection_pool=pool), prefix=prefix)
-    if url.startswith("postgres:"):
-        from harel.engine.aio_store.postgres import AsyncPostgresStore
-
-        return await AsyncPostgresStore.from_dsn(url, prefix=prefix)
-    from harel.engine.aio_store.sqlite import AsyncSqliteStore
-
-    return await AsyncSqliteStore.create(url, prefix=prefix)
-
-
 def run_sync(url, prefix):
     store = open_sync(url, prefix)
     for line in sys.stdin:
@@ -61,24 +43,13 @@ def run_sync(url, prefix):
 
 async def run_async(url, prefix):
     store = await open_async(url, prefix)
-    loop = asyncio.get_running_loop()
-    lines = asyncio.StreamReader(limit=1 << 24)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
 
     async def commit(line):
-        try:
-            id, args, options = commit_of(line)
-            await store.commit(*args, **options)
-            print(id, flush=True)
-        except Exception:
-            traceback.print_exc()
-            os._exit(1)
+        id, args, options = commit_of(line)
+        await store.commit(*args, **options)
+        return id
 
-    tasks = set()
-    async for line in lines:
-        task = loop.create_task(commit(line))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
+    await answer_lines(commit)
 
 
 kind, url, prefix = sys.argv[1:]
