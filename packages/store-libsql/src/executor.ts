@@ -1,5 +1,6 @@
 import {
   CommitTooLarge,
+  inTime,
   OutcomeUnknown,
   SchemaMissing,
   StoreClosed,
@@ -42,21 +43,8 @@ function isRetryable(error: Error): boolean {
   return !WRONG.test(code) && !/^4(?!08|29)\d\d$/.test(statusOf(error))
 }
 
-/** Whether no reply came in time: by `within`, and by the signals of fetch. */
+/** Whether no reply came in time: by `inTime`, and by the signals of fetch. */
 const isSilence = (error: unknown): boolean => error instanceof Error && error.name === 'TimeoutError'
-
-/** What work results in, or a `TimeoutError`. Whatever becomes of it after that, nobody looks at. */
-async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new DOMException(`no reply for ${milliseconds} ms`, 'TimeoutError')), milliseconds)
-  })
-  try {
-    return await Promise.race([work, silence])
-  } finally {
-    clearTimeout(timer)
-  }
-}
 
 /** What a driver's error is to a caller. */
 export function toStoreError(error: unknown, writes: boolean): unknown {
@@ -208,7 +196,7 @@ export class LibsqlExecutor implements SqlExecutor {
 
   /** What a server replies; a file, the driver has read or written when it returns. @throws `TimeoutError` */
   inTime<T>(reply: Promise<T>): Promise<T> {
-    return this.#connection.client.protocol === 'file' ? reply : within(this.#timeout, reply)
+    return this.#connection.client.protocol === 'file' ? reply : inTime(this.#timeout, reply)
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,4 @@
-import { checkCount, checkFlag, checkStoreOptions, Names, type StoreOptions } from '@harel/store-base'
+import { checkCount, checkFlag, checkStoreOptions, MAX_DELAY, Names, type StoreOptions } from '@harel/store-base'
 
 export interface LibsqlOptions extends StoreOptions {
   /** Before the names of the tables. Default: `harel`. */
@@ -16,9 +16,6 @@ export interface LibsqlOptions extends StoreOptions {
 }
 
 export type Settings = Required<Omit<LibsqlOptions, 'onWarning' | 'numbers'>>
-
-/** The longest delay of a timer; a longer one would be none. */
-const MAX_DELAY = 2 ** 31 - 1
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: LibsqlOptions): Settings {

@@ -1,6 +1,6 @@
-import { OutcomeUnknown, SchemaMissing, StoreClosed, StoreError, StoreUnavailable } from '@harel/store-base'
+import { inTime, OutcomeUnknown, SchemaMissing, StoreClosed, StoreError, StoreUnavailable } from '@harel/store-base'
 import type { Sql, TransactionSql } from 'postgres'
-import { inTime, pause } from './pause.js'
+import { pause } from './pause.js'
 import { type Pool, type Source, within } from './pool.js'
 
 /** A parameter: what is no text is written as one, so that no serializer of the caller's client sees it. */
@@ -85,10 +85,10 @@ export class Client {
   readonly #source: Source
   readonly #prepare: boolean
   readonly #retries: boolean
-  readonly #timeout: number
+  readonly #timeout: number | undefined
   readonly #underWay = new Set<Promise<Row[]>>()
 
-  private constructor(source: Source, prepare: boolean, retries: boolean, timeout = Number.POSITIVE_INFINITY) {
+  private constructor(source: Source, prepare: boolean, retries: boolean, timeout?: number) {
     this.#source = source
     this.#prepare = prepare
     this.#retries = retries
@@ -123,6 +123,10 @@ export class Client {
     while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
   }
 
+  #inTime(reply: Promise<Row[]>): Promise<Row[]> {
+    return this.#timeout === undefined ? reply : inTime(this.#timeout, reply)
+  }
+
   async #follow(answer: Promise<Row[]>): Promise<Row[]> {
     this.#underWay.add(answer)
     try {
@@ -137,7 +141,7 @@ export class Client {
     for (let longest = 2; ; longest = Math.min(2 * longest, 50)) {
       const sql = await this.#source.handle()
       try {
-        return await this.#source.gate.pass(() => inTime(this.#timeout, send(sql, text, params, this.#prepare)))
+        return await this.#source.gate.pass(() => this.#inTime(send(sql, text, params, this.#prepare)))
       } catch (error) {
         if ((!isRefusal(error) && !isUnsent(error)) || isReadOnly(error)) this.#source.broke(sql)
         if (!isUndone(error) || performance.now() >= deadline) throw toStoreError(error, writes)

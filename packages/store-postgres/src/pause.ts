@@ -12,20 +12,6 @@ export async function untilClosed(): Promise<void> {
   await turn()
 }
 
-/** What comes of it, or an error when that takes longer than so many milliseconds; then it is left to itself. */
-export async function inTime<T>(milliseconds: number, reply: Promise<T>): Promise<T> {
-  if (milliseconds === Number.POSITIVE_INFINITY) return reply
-  let timer: NodeJS.Timeout | undefined
-  const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no reply for ${milliseconds} ms`)), milliseconds)
-  })
-  try {
-    return await Promise.race([reply, silence])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
 /** The longest pause between two attempts, in milliseconds. */
 const LONGEST = 50
 

@@ -1,4 +1,12 @@
-import { checkCount, checkFlag, checkStoreOptions, InvalidArgument, Names, type StoreOptions } from '@harel/store-base'
+import {
+  checkCount,
+  checkFlag,
+  checkStoreOptions,
+  InvalidArgument,
+  MAX_DELAY,
+  Names,
+  type StoreOptions,
+} from '@harel/store-base'
 import type { Credentials } from './hosts.js'
 
 /**
@@ -25,9 +33,6 @@ export interface RqliteOptions extends StoreOptions, Credentials {
 }
 
 export type Settings = Required<Omit<RqliteOptions, keyof StoreOptions | keyof Credentials>>
-
-/** The longest delay of a timer; a longer one would be none. */
-const MAX_DELAY = 2 ** 31 - 1
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: RqliteOptions): Settings {
