@@ -26,5 +26,6 @@ test('a text without U+0000 stands in its column as it is', () => {
 })
 
 test('what another writer has put in a column is taken as it is', () => {
-  for (const text of ['\u0001', '\u0001not JSON', '\u0001"half']) expect(fromSummaryColumn(text)).toBe(text)
+  for (const text of ['\u0001', '\u0001not JSON', '\u0001"half', '\u00011', '\u0001true', '\u0001null'])
+    expect(fromSummaryColumn(text)).toBe(text)
 })

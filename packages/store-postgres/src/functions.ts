@@ -77,10 +77,13 @@ export function storeFunctions(prefix: string, schema: string): SchemaObject[] {
   ]
 }
 
+const summaryText = (field: string): string =>
+  `CASE WHEN left(payload->>'${field}', 1) = chr(1) THEN chr(1) || (payload->'${field}')::text ELSE payload->>'${field}' END`
+
 /**
  * The listed fields of a payload. A status that there is not, also that of a payload which is not JSON, is an empty
  * text, so that an index leads to it. Escapes that jsonb refuses (U+0000 and halves of surrogate pairs) are read as
- * blanks.
+ * blanks. A text with the mark of `toSummaryColumn` in front is written as that does.
  */
 const summaryFunction = (name: string): string => `CREATE OR REPLACE FUNCTION ${name}(
   data text, OUT status text, OUT parent_id text, OUT outcome text, OUT active_path text, OUT finished_at float8
@@ -94,8 +97,8 @@ BEGIN
     status := payload->>'status';
   END IF;
   parent_id := payload->>'parent_id';
-  outcome := payload->>'outcome';
-  active_path := payload->>'active_path';
+  outcome := ${summaryText('outcome')};
+  active_path := ${summaryText('active_path')};
   finished_at := (payload->>'finished_at')::float8;
 EXCEPTION WHEN OTHERS THEN
   -- What was read until then is what there is.

@@ -1,5 +1,6 @@
 import { Names } from '../names.js'
 import { STATUSES } from '../records.js'
+import { summaryFieldSql } from './summary-text.js'
 
 /** The layout of Python harel that these tables are compatible with. Nothing in a database records it. */
 export const SCHEMA_VERSION = 3
@@ -141,11 +142,11 @@ export function storeSchema(dialect: Dialect, prefix?: string): SchemaObject[] {
  */
 function summaryUpdate(executions: string, row: 'NEW.' | ''): string {
   const fields = ['parent_id', 'outcome', 'active_path', 'finished_at']
-  const extract = (field: string) => `json_extract(payload, '$.${field}')`
-  const status = `CASE WHEN ${extract('status')} IN (${STATUSES.map((each) => `'${each}'`).join(', ')}) THEN ${extract('status')} END`
+  const stored = summaryFieldSql('status')
+  const status = `CASE WHEN ${stored} IN (${STATUSES.map((each) => `'${each}'`).join(', ')}) THEN ${stored} END`
   const payload = `CASE WHEN json_valid(${row}data) THEN ${row}data END`
   return `UPDATE "${executions}" SET meta_version = ${row}version, (status, ${fields.join(', ')}) = (
-    SELECT ${status}, ${fields.map(extract).join(', ')} FROM (SELECT ${payload} AS payload)
+    SELECT ${status}, ${fields.map(summaryFieldSql).join(', ')} FROM (SELECT ${payload} AS payload)
   )`
 }
 

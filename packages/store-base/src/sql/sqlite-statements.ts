@@ -5,7 +5,7 @@ import type { PreparedCommit, PreparedEmit, PreparedSpawn } from '../prepare.js'
 import type { CheckedQueuePage, CheckedTimerPage } from '../queues.js'
 import type { TimerOp } from '../records.js'
 import { listingSql, type Sql, scanningListingSql } from './listing.js'
-import { toSummaryColumn } from './summary-text.js'
+import { summaryFieldSql, toSummaryColumn } from './summary-text.js'
 
 /** SQLite takes a negative limit for none. */
 const limitOf = (limit: number): number => (limit === Number.POSITIVE_INFINITY ? -1 : limit)
@@ -34,7 +34,7 @@ export function sqliteStatements(prefix: string, { summary }: { summary: boolean
   const definitions = `"${names.definitions}"`
 
   const payloads = `SELECT id, definition_id, version, CASE WHEN json_valid(data) THEN data END AS payload FROM ${executions}`
-  const extracted = SUMMARY.map((field) => `json_extract(payload, '$.${field}') AS ${field}`).join(', ')
+  const extracted = SUMMARY.map((field) => `${summaryFieldSql(field)} AS ${field}`).join(', ')
   const summaries = `(SELECT id, definition_id, version, ${extracted} FROM (${payloads}))`
 
   const text = {
