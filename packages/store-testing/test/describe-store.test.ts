@@ -188,8 +188,14 @@ test('a sequence that disagrees with the model names its seed, which repeats it'
 
 test('an honest store agrees with the model for as long as it may', async () => {
   const store = new MemoryDatabase().open({ prefix: 'harel' })
-  vi.stubEnv('HAREL_TEST_RUNS', '1000000')
   const begun = performance.now()
-  await assertModel(store, { model: { milliseconds: 100 } })
+  await assertModel(store, { model: { runs: 1_000_000, milliseconds: 100 } })
   expect(performance.now() - begun).toBeGreaterThan(90)
+})
+
+test('who says how many runs there are to be gets them all, however long they take', async () => {
+  const store = mutant('queues in reverse order').open({ prefix: 'harel' })
+  await assertModel(store, { model: { milliseconds: 0 } })
+  vi.stubEnv('HAREL_TEST_RUNS', '20')
+  await expect(assertModel(store, { model: { milliseconds: 0 } })).rejects.toThrow('HAREL_TEST_SEED')
 })

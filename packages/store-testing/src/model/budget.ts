@@ -16,7 +16,7 @@ export const seedFor = (given: number | undefined): number =>
 export function budgetOf({ seed, runs = 100, milliseconds }: ModelOptions) {
   const wanted = numberFrom('HAREL_TEST_RUNS')
   // Who says how many wants them all.
-  const most = milliseconds ?? (wanted === undefined ? MILLISECONDS : Number.POSITIVE_INFINITY)
+  const most = wanted === undefined ? (milliseconds ?? MILLISECONDS) : Number.POSITIVE_INFINITY
   return {
     seed: seedFor(seed),
     runs: wanted ?? runs,
