@@ -125,7 +125,9 @@ async function openCounting(protocol: 'tcp' | 'http', url: string, open: (url: s
       const before = trips()
       const times = Math.max(4, Math.ceil(PAGE / 10 / atOnce))
       await together(times)
-      counts[name] = (trips() - before) / (times * atOnce)
+      const counted = trips() - before
+      // Some have a server of their own, behind no proxy.
+      if (counted > 0) counts[name] = counted / (times * atOnce)
     }
     return counts
   }

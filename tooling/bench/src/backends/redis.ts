@@ -5,10 +5,11 @@ import { storeContender } from '../contender.ts'
 import { growthOf } from '../growth.ts'
 import { versionOf } from '../machine.ts'
 import { memoryOf } from '../memory.ts'
+import { langgraphOnRedis } from '../peers/langgraph-redis.ts'
 import { pythonStores } from '../peers/python.ts'
 import { bullmq } from '../peers/queues.ts'
 import { runnerOn } from '../runner.ts'
-import { serverOf } from '../servers.ts'
+import { redisWithSearch, serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
 import { byHand } from './redis-by-hand.ts'
@@ -35,17 +36,18 @@ const site: Site = {
     const client = new Redis(url)
     const queue = bullmq(url)
     const python = pythonStores(url)
+    const saver = peers ? await langgraphOnRedis() : undefined
     return {
       store,
       contenders: [
         storeContender('RedisStore', store),
         { name: 'bare scripts', role: 'driver', does: await byHand(client) },
-        ...(peers ? [queue, ...python.contenders] : []),
+        ...(saver ? [saver, queue, ...python.contenders] : []),
       ],
       async [Symbol.asyncDispose]() {
         python.end()
         client.disconnect()
-        await Promise.all([store.close(), queue[Symbol.asyncDispose]()])
+        await Promise.all([store.close(), queue[Symbol.asyncDispose](), saver?.[Symbol.asyncDispose]()])
       },
     }
   },
@@ -55,6 +57,8 @@ const site: Site = {
     { at: 256, variant: 'RedisStore', beside: 'bare scripts', target: { min: 0.85 } },
   ],
 }
+
+const PACKAGES = ['ioredis', 'bullmq', '@langchain/langgraph-checkpoint-redis', 'xstate']
 
 export const redis: Backend = {
   measures: [
@@ -70,7 +74,11 @@ export const redis: Backend = {
       const settings = ['appendonly', 'appendfsync', 'save', 'io-threads']
       const values = await Promise.all(settings.map((name) => client.config('GET', name)))
       const told = (values as string[][]).map(([name, value]) => `${name} ${value || 'off'}`)
-      return [`${describe()}, ${told.join(', ')}`, ['ioredis', 'bullmq', 'xstate'].map(versionOf).join(', ')]
+      return [
+        `${describe()}, ${told.join(', ')}`,
+        PACKAGES.map(versionOf).join(', '),
+        `for langgraph: ${(await redisWithSearch()).describe()}, with the same settings`,
+      ]
     } finally {
       client.disconnect()
     }
