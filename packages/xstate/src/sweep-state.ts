@@ -1,0 +1,64 @@
+/** What the runners of a prefix share about their sweeps: the context of the execution `harel.sweep`. */
+import { compareBytes, type DueTimer, type Execution, type JsonValue } from '@harel/store-base'
+import { RESERVED_KEY } from './snapshot.js'
+
+/** The shortest pause between two sweeps, in seconds; it doubles while there is nothing to do. */
+export const SHORTEST = 0.1
+
+/** A part of the queues: from, to, both included. */
+export interface Part {
+  outbox?: [number, number]
+  spawns?: [number, number]
+  timers?: [DueTimer, DueTimer]
+}
+
+/** A part that a runner is working on. */
+export interface Claim extends Part {
+  owner: string
+  /** Epoch seconds. */
+  until: number
+}
+
+export interface SweepState {
+  /** The runner that has committed last; while `reading`, it alone reads the queues. */
+  owner?: string
+  /** Until when, in epoch seconds. */
+  reading?: number
+  /** When the next sweep may begin, in epoch seconds. */
+  nextAt: number
+  pause: number
+  /** Behind these the current sweep reads on; absent: from the beginning. */
+  outbox?: number
+  spawns?: number
+  timers?: DueTimer
+  claims: Claim[]
+  /** Executions that are worked on for longer than others would wait, with the time until which they are. */
+  busy: { [executionId: string]: number }
+}
+
+/**
+ * How far the clocks of a fleet may differ, in seconds. What lies further ahead than anybody sets it is of a clock that
+ * was wrong, and counts for nothing: else all would wait until that time has come.
+ */
+const APART = 30
+
+/** Whether a time that was set at most so many seconds ahead has still to come. */
+export const isAhead = (time: number, now: number, atMost: number): boolean =>
+  time > now && time <= now + atMost + APART
+
+export const stateOf = ({ context }: Execution): SweepState =>
+  (context[RESERVED_KEY] as unknown as SweepState | undefined) ?? { nextAt: 0, pause: SHORTEST, claims: [], busy: {} }
+
+export function setState(execution: Execution, state: SweepState): void {
+  execution.context = { [RESERVED_KEY]: state as unknown as JsonValue }
+}
+
+const compareTimers = (a: DueTimer, b: DueTimer): number =>
+  a.fireAt - b.fireAt || compareBytes(a.executionId, b.executionId) || compareBytes(a.path, b.path)
+
+/** Whether an entry of a queue lies within a part of it. */
+export const holdsSeq = (range: Part['outbox'], seq: number): boolean =>
+  range !== undefined && seq >= range[0] && seq <= range[1]
+
+export const holdsTimer = (range: Part['timers'], timer: DueTimer): boolean =>
+  range !== undefined && compareTimers(timer, range[0]) >= 0 && compareTimers(timer, range[1]) <= 0
