@@ -21,9 +21,11 @@ import type { Connection } from './client.js'
 import { Commits } from './commits.js'
 import { beginsWith, type Keys, timerMember } from './keys.js'
 import { Listing, type Reindexed } from './listing.js'
+import { HEAD_BYTES } from './lua.js'
+import { CHANGED, PURGE } from './purge-script.js'
 import { Queue } from './queue.js'
 import { beginnings, toOutboxRow, toSpawnRow, toTimers, toTraceRow, versionOf } from './rows.js'
-import { ADD_TRACE, CHANGED, DELETE_TIMER, DUE_TIMERS, HEAD_BYTES, PURGE } from './scripts.js'
+import { ADD_TRACE, DELETE_TIMER, DUE_TIMERS } from './scripts.js'
 
 const MEBIBYTE = 1024 * 1024
 

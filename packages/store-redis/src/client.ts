@@ -1,7 +1,7 @@
 import { InvalidArgument, OutcomeUnknown, StoreClosed, StoreUnavailable } from '@harel/store-base'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 import { isUnknownScript, toStoreError } from './errors.js'
-import type { Script } from './scripts.js'
+import type { Script } from './lua.js'
 
 /** A client of ioredis, whatever its options. */
 export type Client = Redis | Redis<'resp3'> | Cluster | Cluster<'resp3'>

@@ -1,9 +1,9 @@
 import { OutcomeUnknown, type PreparedCommit, type Verdict } from '@harel/store-base'
 import type { Argument, Connection } from './client.js'
+import { COMMITS } from './commit-script.js'
 import { refusalOf } from './errors.js'
 import type { Keys } from './keys.js'
 import { addCommit } from './rows.js'
-import { COMMITS } from './scripts.js'
 
 /** How many commits one script makes: while it runs, the server answers nobody. */
 const MAX_COMMITS = 64

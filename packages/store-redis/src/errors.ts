@@ -1,5 +1,5 @@
 import { CorruptRecord, InvalidArgument, type OutcomeUnknown, StoreError, StoreUnavailable } from '@harel/store-base'
-import { NO_VERSION, WRONG_KEY } from './scripts.js'
+import { NO_VERSION, WRONG_KEY } from './lua.js'
 
 /** What the codes of Redis mean to somebody who has to put it right. */
 const REASONS: Readonly<Record<string, string>> = {
