@@ -1,13 +1,13 @@
 /** One event of a machine, in memory: transition, actions, and what is to be committed. */
 import {
   type Execution,
+  encodeJson,
   type HarelEvent,
   type JsonObject,
   type JsonValue,
   newEvent,
   type Step,
   StoreError,
-  validateSerializable,
 } from '@harel/store-base'
 import type { AnyActorRef, AnyActorScope, AnyEventObject, AnyMachineSnapshot, StateValue } from 'xstate'
 import { type Action, collect, Thrown } from './actions.js'
@@ -184,10 +184,7 @@ export const errorText = (error: unknown): string =>
 function plainData(value: unknown): JsonValue | undefined {
   try {
     const encoded = encode(value, 'error')
-    validateSerializable(encoded, 'error')
-    const text = JSON.stringify(encoded)
-    // A surrogate is escaped only where it stands alone; then no store takes it.
-    return text.length <= LONGEST_TEXT && !text.includes('\\ud') ? encoded : undefined
+    return encodeJson(encoded, 'error').length <= LONGEST_TEXT ? (encoded as JsonValue) : undefined
   } catch {
     return undefined
   }

@@ -394,7 +394,7 @@ describe.each(stores)('on $name', ({ open }) => {
         refuse: fromPromise(async () => {
           throw Object.assign(new RangeError('too far'), { code: 'E_FAR', request: () => {} })
         }),
-        reject: fromPromise(() => Promise.reject({ reason: 'not now', retry: true })),
+        reject: fromPromise(() => Promise.reject({ reason: 'no C:\\udata', retry: true })),
         panic: fromPromise(() => Promise.reject(10n)),
         rave: fromPromise(() => Promise.reject({ cut: 'off \ud83d' })),
         listen: fromCallback(({ sendBack, receive }) => {
@@ -434,7 +434,7 @@ describe.each(stores)('on $name', ({ open }) => {
       got: [
         { value: 2 },
         { xstate$$type: 'error', name: 'RangeError', message: 'too far', code: 'E_FAR' },
-        { reason: 'not now', retry: true },
+        { reason: 'no C:\\udata', retry: true },
         { xstate$$type: 'error', name: 'Error', message: '10' },
         { xstate$$type: 'error', name: 'Error', message: '[object Object]' },
         'PING',
