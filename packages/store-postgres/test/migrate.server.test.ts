@@ -54,6 +54,8 @@ withServer('postgres', (server) => {
     const store = await openStore()
     expect(warnings).toEqual([])
     expect(await indexes(sql, schema)).toEqual(INDEXES)
+    const [storage] = await sql`SELECT reloptions FROM pg_class WHERE oid = 'harel_executions'::regclass`
+    expect(storage?.reloptions).toEqual(['fillfactor=70'])
     expect(await found(store)).toEqual([
       [1000, 'p00001', 'p01000', false],
       [500, 'p00002', 'p01000', false],

@@ -96,4 +96,22 @@ withServer('postgres', (server) => {
     await store.commit(held[0] ?? execution('none'), everything('e0000'))
     expect(await scans()).toBe(before)
   })
+
+  test('most commits that change nothing that is listed leave the indexes alone', async () => {
+    const schema = newSchema()
+    const store = await open(database.url, { schema, client: { max: 1 } })
+    // All at once, which leaves the least room in a page.
+    const held = many(300)
+    for (let round = 0; round <= 10; round++) await Promise.all(held.map((each) => store.commit(each)))
+    const sql = connect(database.url)
+    const updates = async () => {
+      await store.load('none')
+      const [row] = await sql.unsafe(`SELECT n_tup_upd::int AS all, n_tup_hot_upd::int AS small
+        FROM pg_stat_user_tables WHERE schemaname = '${schema}' AND relname = 'harel_executions'`)
+      return row
+    }
+    // A connection tells what it has counted when it is idle again, a second later at the earliest.
+    await expect.poll(updates, { timeout: 10_000, interval: 300 }).toMatchObject({ all: 3000 })
+    expect((await updates())?.small).toBeGreaterThan(2400)
+  })
 })
