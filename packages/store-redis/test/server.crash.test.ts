@@ -1,93 +1,18 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import type { Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { OutcomeUnknown, RedisStore, StoreUnavailable } from '@harel/store-redis'
 import { startServer, type TestServer } from '@harel-tooling/test-servers'
 import { withServer } from '@harel-tooling/test-servers/vitest'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { execution, parts } from './commits.js'
 import { clientFor, freshPrefix, storeOn } from './database.js'
-import { expectWhole } from './written.js'
 
-interface Writer {
-  readonly process: ChildProcessByStdio<null, Readable, null>
-  /** The last version of each execution that was acknowledged. */
-  readonly acknowledged: Map<string, number>
-}
-
-function startWriter(url: string, prefix: string, name: string, rounds: number): Writer {
-  const args = [join(import.meta.dirname, 'programs/writer.ts'), url, prefix, name, String(rounds)]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
-  onTestFinished(() => {
-    child.kill('SIGKILL')
-  })
-  const acknowledged = new Map<string, number>()
-  createInterface(child.stdout).on('line', (line) => {
-    const [id = '', version] = line.split(' ')
-    acknowledged.set(id, Math.max(acknowledged.get(id) ?? 0, Number(version)))
-  })
-  return { process: child, acknowledged }
-}
-
-function expectKept(versions: Map<string, number>, writers: readonly Writer[]): void {
-  for (const { acknowledged } of writers) {
-    for (const [id, version] of acknowledged) expect(versions.get(id), id).toBeGreaterThanOrEqual(version)
-  }
-}
-
-withServer('redis', ({ url }) => {
-  describe('two processes', () => {
-    test('on one database lose and repeat nothing', async () => {
-      const prefix = freshPrefix()
-      const rounds = 15
-      const writers = ['p', 'q'].map((name) => startWriter(url, prefix, name, rounds))
-      const codes = await Promise.all(writers.map(async (writer) => (await once(writer.process, 'exit'))[0]))
-      expect(codes).toEqual([0, 0])
-      const versions = await expectWhole(clientFor(url), prefix)
-      expect(versions.size).toBe(17)
-      expect(versions.get('shared')).toBe(2 * 8 * rounds)
-    })
-
-    test('of which one is killed leave nothing half done', async () => {
-      const prefix = freshPrefix()
-      const writers = ['p', 'q'].map((name) => startWriter(url, prefix, name, 0))
-      const [victim, survivor] = writers as [Writer, Writer]
-      while ((survivor.acknowledged.get('shared') ?? 0) < 50) await sleep(20)
-      victim.process.kill('SIGKILL')
-      await once(victim.process, 'exit')
-      await sleep(100)
-      survivor.process.kill('SIGKILL')
-      await once(survivor.process, 'exit')
-      expectKept(await expectWhole(clientFor(url), prefix), writers)
-    })
-  })
-
+// This file kills its server, so it has one of its own; without any, it says so like the others.
+withServer('redis', () => {
   describe('a server of its own', () => {
     let server: TestServer
     beforeAll(async () => {
       server = await startServer('redis', { own: true })
     })
     afterAll(() => server?.stop())
-
-    test('that is killed in a stream of commits has kept every one that was acknowledged (weakness 52)', async () => {
-      const prefix = freshPrefix()
-      const writers = ['p', 'q'].map((name) => startWriter(server.url, prefix, name, 0))
-      for (const count of [40, 80, 120]) {
-        while ((writers[0]?.acknowledged.get('shared') ?? 0) < count) await sleep(10)
-        await server.kill()
-        await server.restart()
-      }
-      // They have gone on by themselves.
-      while ((writers[0]?.acknowledged.get('shared') ?? 0) < 160) await sleep(10)
-      for (const writer of writers) {
-        writer.process.kill('SIGKILL')
-        await once(writer.process, 'exit')
-      }
-      expectKept(await expectWhole(clientFor(server.url), prefix), writers)
-    })
 
     test('that is restarted in the middle is waited for, and loses its scripts without harm (B59, B93)', async () => {
       await using store = await RedisStore.connect(server.url, { prefix: freshPrefix() })
