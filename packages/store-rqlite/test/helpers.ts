@@ -1,8 +1,6 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import {
   type CommitChanges,
   type Execution,
@@ -75,20 +73,13 @@ export const failure = (call: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-/** Starts a program of the folder `programs` in a process of its own, which goes with the test. */
-export function start(program: string, ...args: string[]): ChildProcessByStdio<null, Readable, null> {
+/** Runs a program of the folder `programs` in a process of its own. Rejects when it fails. */
+export async function run(program: string, ...args: string[]): Promise<void> {
   const file = join(import.meta.dirname, 'programs', program)
-  const child = spawn(process.execPath, [file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [file, ...args], { stdio: 'inherit' })
   onTestFinished(() => {
     child.kill('SIGKILL')
   })
-  return child
-}
-
-/** What a program has printed when it ends by itself. */
-export async function run(program: string, ...args: string[]): Promise<string> {
-  const child = start(program, ...args)
-  const [printed, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
-  if (code !== 0) throw new Error(`${program} ended with ${code}; it printed ${printed}`)
-  return printed
+  const [code] = await once(child, 'exit')
+  if (code !== 0) throw new Error(`${program} ended with ${code}`)
 }

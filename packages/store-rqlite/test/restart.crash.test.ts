@@ -4,8 +4,7 @@ import { startServer, type TestNode, type TestServer } from '@harel-tooling/test
 import { withServer } from '@harel-tooling/test-servers/vitest'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { everything, execution, failure, open } from './helpers.js'
-import { commitNext } from './programs/commit-next.js'
-import { expectAcknowledged, expectWhole } from './written.js'
+import { commitNext, expectAcknowledged, expectWhole } from './written.js'
 
 /** How often nodes are killed within a stream of commits. */
 const ROUNDS = process.env.HAREL_TEST_ALL ? 8 : 1
