@@ -1,5 +1,5 @@
 /** What this process runs of the promises, callbacks and observables that machines have invoked. */
-import { type Execution, type HarelEvent, isFinished, newExecution } from '@harel/store-base'
+import { type Execution, type HarelEvent, isFinished, newExecution, newId } from '@harel/store-base'
 import { type AnyActorLogic, type AnyActorRef, type AnyEventObject, createActor, fromTransition } from 'xstate'
 import { pause } from './concurrency.js'
 import { type Effect, runEffect } from './effect.js'
@@ -106,6 +106,8 @@ export class Invocations {
     const { onWarning, lease } = this.#host.settings
     const abort = new AbortController()
     const ended = Promise.withResolvers<void>()
+    // By this nothing that it says is taken for what an earlier run has said: an attempt that was given back counts again.
+    const run = newId()
     let told = 0
     let work = Promise.resolve()
     const afterwards = (task: () => Promise<void>): void => {
@@ -114,7 +116,7 @@ export class Invocations {
     const heard = (event: AnyEventObject): void => {
       const result = resultOf(event, actorId)
       told += 1
-      const eventId = `${id}:${attempt}:${told}`
+      const eventId = `${id}:${run}:${told}`
       afterwards(async () => {
         await this.#tell(id, attempt, result ?? { event, eventId }).finally(() => {
           if (result !== undefined) ended.resolve()
