@@ -1,18 +1,25 @@
 /** What this process runs of the promises, callbacks and observables that machines have invoked. */
 import { type Execution, type HarelEvent, isFinished, newExecution, newId } from '@harel/store-base'
-import { type AnyActorLogic, type AnyActorRef, type AnyEventObject, createActor, fromTransition } from 'xstate'
+import {
+  type AnyActorLogic,
+  type AnyActorRef,
+  type AnyEventObject,
+  createActor,
+  fromTransition,
+  type Snapshot,
+} from 'xstate'
 import { pause } from './concurrency.js'
 import { type Effect, runEffect } from './effect.js'
 import { UnknownMachine } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import {
   end,
-  initialState,
   isReducer,
   logicOf,
   type PersistedInvoked,
   type Result,
   readInvoked,
+  reduce,
   told,
   writeInvoked,
 } from './invoked.js'
@@ -50,10 +57,13 @@ export class Invocations {
     const logic = logicOf(this.#host, stored)
     const activePath = data.src
     const execution = newExecution({ id, definitionId: INVOKED, parentId, childId: id, status: 'RUNNING', activePath })
-    if (isReducer(logic)) stored.state = initialState(logic, data.input)
     writeInvoked(execution, stored)
-    const draft = isReducer(logic) ? newDraft() : mine ? this.#renewed(execution, stored) : this.#leased(false)
-    draft.step = { cause: 'start', fromStatus: 'PENDING', toStatus: 'RUNNING', toPath: activePath }
+    const draft = isReducer(logic)
+      ? reduce(logic, execution, stored)
+      : mine
+        ? this.#renewed(execution, stored)
+        : this.#leased(false)
+    draft.step = { cause: 'start', fromStatus: 'PENDING', toStatus: execution.status, toPath: activePath }
     await this.#host.queue.run(id, () => write(this.#host, execution, draft))
     if (mine && !isReducer(logic)) this.#run(id, stored, logic)
   }
@@ -118,7 +128,7 @@ export class Invocations {
       told += 1
       const eventId = `${id}:${run}:${told}`
       afterwards(async () => {
-        await this.#tell(id, attempt, result ?? { event, eventId }).finally(() => {
+        await this.#tell(id, attempt, result ?? { event: lasting(logic, event), eventId }).finally(() => {
           if (result !== undefined) ended.resolve()
         })
       })
@@ -215,6 +225,15 @@ function resultOf(event: AnyEventObject, actorId: string): Result | undefined {
   const { type, output, error } = event as { type: string; output?: unknown; error?: unknown }
   if (type === `xstate.done.actor.${actorId}`) return { output }
   return type === `xstate.error.actor.${actorId}` ? { error } : undefined
+}
+
+/** An event without what belongs to this process: the snapshot of an observable has its subscription in it. */
+function lasting(logic: AnyActorLogic, event: AnyEventObject): AnyEventObject {
+  if (!event.type.startsWith('xstate.snapshot.')) return event
+  return {
+    ...event,
+    snapshot: logic.getPersistedSnapshot((event as { snapshot?: unknown }).snapshot as Snapshot<unknown>),
+  }
 }
 
 interface ActorOptions {

@@ -32,7 +32,7 @@ export interface PersistedInvoked extends StartData {
   owner: string | null
   /** Until when, in epoch seconds; written with each renewal. */
   until?: number
-  /** Of a reducer: what it has come to. */
+  /** Of a reducer: its snapshot. */
   state?: JsonValue
 }
 
@@ -51,13 +51,34 @@ export function logicOf({ machines }: Host, { machine, version, src }: Persisted
   return logic
 }
 
-/** Without a start of its own it is a reducer: nothing but its state, changed by events. */
+/** Without a start of its own it is a reducer: nothing but its snapshot, changed by events. */
 export const isReducer = (logic: AnyActorLogic): boolean => logic.start === undefined
 
-const stateOf = ({ context }: { context?: unknown }): JsonValue => encode(context, 'context') as JsonValue
-
-export const initialState = (logic: AnyActorLogic, input: JsonValue | undefined): JsonValue =>
-  stateOf(createActor(logic, { input: decode(input, reference) }).getSnapshot())
+/** Takes a reducer to its beginning, or one event further. */
+export function reduce(
+  logic: AnyActorLogic,
+  execution: Execution,
+  stored: PersistedInvoked,
+  event?: HarelEvent,
+): Draft {
+  const actor = createActor(logic, {
+    id: stored.actorId,
+    input: decode(stored.input, reference),
+    ...(event !== undefined && { snapshot: decode(stored.state, reference) as Snapshot<unknown> }),
+  })
+  // With nobody to tell, XState throws it where nobody catches it.
+  actor.subscribe({ error: () => {} })
+  actor.start()
+  if (event !== undefined) actor.send({ ...(decode(event.data, reference) as object), type: event.kind })
+  const snapshot = actor.getSnapshot() as Snapshot<unknown>
+  if (snapshot.status === 'error') return end(execution, stored, { error: snapshot.error })
+  if (snapshot.status === 'done') return end(execution, stored, { output: snapshot.output })
+  const state = encode(logic.getPersistedSnapshot(snapshot), 'snapshot') as JsonValue
+  writeInvoked(execution, { ...stored, state })
+  const draft = newDraft()
+  if (stored.sync) tellParent(execution, stored, draft, 'snapshot', { snapshot: state })
+  return draft
+}
 
 /** An event for what was invoked. It is kept in the execution until the process that runs it hands it over. */
 export function receive(host: Host, execution: Execution, event: HarelEvent): Decision<Handled> {
@@ -69,18 +90,10 @@ export function receive(host: Host, execution: Execution, event: HarelEvent): De
   } else if (!event.kind.startsWith('harel.')) {
     const stored = readInvoked(execution)
     const logic = logicOf(host, stored)
-    if (isReducer(logic)) writeInvoked(execution, { ...stored, state: reduced(logic, stored.state, event) })
-    else execution.deferred = [...execution.deferred, event]
+    if (isReducer(logic)) return { result, draft: reduce(logic, execution, stored, event) }
+    execution.deferred = [...execution.deferred, event]
   }
   return { result, draft }
-}
-
-function reduced(logic: AnyActorLogic, state: JsonValue | undefined, { kind, data }: HarelEvent): JsonValue {
-  const snapshot = { status: 'active', output: undefined, error: undefined, context: decode(state, reference) }
-  const actor = createActor(logic, { snapshot: snapshot as Snapshot<unknown> })
-  actor.start()
-  actor.send({ ...(decode(data, reference) as object), type: kind })
-  return stateOf(actor.getSnapshot())
 }
 
 /** Something that it has to say before its end. */

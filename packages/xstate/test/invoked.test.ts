@@ -1,7 +1,17 @@
 /** What machines invoke that is no machine, and what they can see of each other. */
 import { expect, test } from 'vitest'
-import { assign, fromCallback, setup } from 'xstate'
-import { contextOf, openStore, runnerOn, until } from './helpers.js'
+import {
+  type ActorLogic,
+  assign,
+  type EventObject,
+  fromCallback,
+  fromObservable,
+  fromTransition,
+  type Snapshot,
+  sendTo,
+  setup,
+} from 'xstate'
+import { contextOf, openStore, runnerOn, stored, until } from './helpers.js'
 
 type Any = { type: string; [key: string]: unknown }
 const anyEvent = { types: { events: {} as Any } }
@@ -44,4 +54,83 @@ test('what a callback says after its runner was closed and another has taken it 
     await running
   }
   expect(await gotBy(store, 'e')).toEqual([1, 2, 3])
+})
+
+test('a machine that watches a reducer, a logic of your own or an observable hears of each of its steps (onSnapshot)', async () => {
+  const sum = fromTransition((state: number, { type }: EventObject) => state + type.length, 0)
+  const own: ActorLogic<Snapshot<unknown> & { context: number }, EventObject> = {
+    getInitialSnapshot: () => ({ status: 'active', output: undefined, error: undefined, context: 5 }),
+    transition: (snapshot, { type }) =>
+      type === 'LAST'
+        ? { ...snapshot, status: 'done', output: 'last', error: undefined }
+        : { ...snapshot, context: snapshot.context * 2 },
+    getPersistedSnapshot: (snapshot) => snapshot,
+  }
+  const counts = fromObservable(() => ({
+    subscribe(observer: unknown) {
+      ;(observer as { next(value: number): void }).next(7)
+      return { unsubscribe() {} }
+    },
+  }))
+  const watching = (src: 'sum' | 'own' | 'counts') => ({
+    invoke: { src, id: src, onSnapshot: { actions: got }, onDone: { actions: got } },
+    on: { '*': { actions: sendTo(src, ({ event }) => event) } },
+  })
+  const { createMachine } = setup({ types, actors: { sum, own, counts } })
+  const machine = createMachine({
+    id: 'watcher',
+    context: { got: [] },
+    initial: 'none',
+    states: {
+      none: { on: { SUM: 'sum', OWN: 'own', COUNTS: 'counts' } },
+      sum: watching('sum'),
+      own: watching('own'),
+      counts: watching('counts'),
+    },
+  })
+  const store = await openStore()
+  const runner = runnerOn(store, { machines: [machine] })
+  const told = async (id: string, events: string[]) => {
+    await runner.create('watcher', { id })
+    for (const type of events) {
+      await runner.send(id, { type })
+      await runner.settled()
+    }
+    return gotBy(store, id)
+  }
+  expect(await told('s', ['SUM', 'ONE', 'THREE'])).toEqual([0, 3, 8])
+  expect(await told('o', ['OWN', 'TWICE', 'LAST'])).toEqual([5, 10, 'last'])
+  expect(await stored(store, 'o:own')).toMatchObject({ status: 'DONE' })
+  await told('c', ['COUNTS'])
+  await until(async () => (await gotBy(store, 'c')).length === 2)
+  expect(await gotBy(store, 'c')).toEqual([null, 7])
+})
+
+test('what a reducer throws, at its start or with an event, is the error of onError', async () => {
+  const atStart = fromTransition(
+    (state: number) => state,
+    () => {
+      throw new Error('no start')
+    },
+  )
+  const withEvent = fromTransition((_: number, { type }: EventObject) => {
+    throw new Error(`no ${type}`)
+  }, 0)
+  const machine = setup({ types, actors: { atStart, withEvent } }).createMachine({
+    id: 'thrower',
+    context: { got: [] },
+    invoke: [
+      { src: 'atStart', onError: { actions: got } },
+      { src: 'withEvent', id: 'w', onError: { actions: got } },
+    ],
+    on: { GO: { actions: sendTo('w', { type: 'GO' }) } },
+  })
+  const store = await openStore()
+  const runner = runnerOn(store, { machines: [machine] })
+  await runner.create('thrower', { id: 't' })
+  await runner.settled()
+  await runner.send('t', { type: 'GO' })
+  await runner.settled()
+  expect(await gotBy(store, 't')).toEqual(['no start', 'no GO'])
+  expect(await stored(store, 't:w')).toMatchObject({ status: 'DONE', outcome: 'error' })
 })

@@ -440,7 +440,7 @@ describe.each(stores)('on $name', ({ open }) => {
         'PING',
       ],
     })
-    expect((await stored(store, 'i:sum')).context.xstate).toMatchObject({ state: { n: 4 } })
+    expect((await stored(store, 'i:sum')).context.xstate).toMatchObject({ state: { context: { n: 4 } } })
     await runner.settled()
     for (const id of await store.idsWithPrefix('i:')) {
       expect(['DONE', 'CANCELLED']).toContain((await stored(store, id)).status)
