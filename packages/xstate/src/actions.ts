@@ -279,6 +279,10 @@ function startChild({ host, execution, definition }: Taken, next: PersistedMachi
   draft.spawns.push({ childId, rootPath: '', context: { [RESERVED_KEY]: start as unknown as JsonValue } })
 }
 
+/** `{ ...machine, transition }` and the like. */
+const wrapsMachine = (logic: unknown): boolean =>
+  typeof logic === 'object' && logic !== null && 'implementations' in logic
+
 /** By which names the logic of a child can be found again, by any process. */
 function sourceOf(host: Host, execution: Execution, { id, version, machine }: Definition, ref: Spawned) {
   const src: unknown = ref.src
@@ -289,6 +293,9 @@ function sourceOf(host: Host, execution: Execution, { id, version, machine }: De
       return { src: typeof src === 'string' ? src : known.id, definitionId: known.id, version: known.version }
     }
     throw new ActorNotRestorable(execution.id, ref.id, 'its machine was not given to the runner, and has no name')
+  }
+  if (wrapsMachine(logic)) {
+    throw new ActorNotRestorable(execution.id, ref.id, 'its logic has a machine inside, which cannot be stored with it')
   }
   if (typeof src === 'string' && logic !== undefined) return { src, definitionId: INVOKED, version, machine: id }
   throw new ActorNotRestorable(

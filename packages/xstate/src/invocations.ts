@@ -23,7 +23,7 @@ import {
   told,
   writeInvoked,
 } from './invoked.js'
-import { decode, reference } from './references.js'
+import { confine, decode, reference } from './references.js'
 import { INVOKED, LEASE_PATH, type StartData } from './reserved.js'
 import { type Decision, update, write } from './update.js'
 
@@ -133,7 +133,7 @@ export class Invocations {
         })
       })
     }
-    const actor = runActor(logic, { actorId, input: decode(input, reference), sync, abort: abort.signal, heard })
+    const actor = runActor(id, logic, { actorId, input: decode(input, reference), sync, abort: abort.signal, heard })
     abort.signal.addEventListener('abort', () => ended.resolve())
     const look = (): void =>
       afterwards(async () => {
@@ -246,6 +246,7 @@ interface ActorOptions {
 
 /** The actor, with a parent that hears what it says, and stops it. */
 function runActor(
+  executionId: string,
   logic: AnyActorLogic,
   { actorId, input, sync, abort, heard }: ActorOptions,
 ): AnyActorRef & { start(): unknown } {
@@ -259,6 +260,7 @@ function runActor(
   // `syncSnapshot` is how `invoke` asks for `onSnapshot`; the type does not show it.
   const options = { id: actorId, parent, input, syncSnapshot: sync }
   const actor = createActor(logic, options)
+  confine(actor, executionId)
   abort.addEventListener('abort', () => parent.send({ type: 'stop' }))
   return actor
 }

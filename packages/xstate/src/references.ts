@@ -13,6 +13,7 @@ import {
   type Snapshot,
 } from 'xstate'
 import { currentStep } from './effect.js'
+import { ActorNotRestorable } from './errors.js'
 
 const REFERENCE = 1
 const ERROR = 'error'
@@ -26,7 +27,8 @@ const stub = (snapshot: Snapshot<unknown>): ActorLogic<Snapshot<unknown>, EventO
   getPersistedSnapshot: (same) => same,
 })
 
-const ACTIVE: Snapshot<unknown> = { status: 'active', output: undefined, error: undefined }
+/** What a machine sees of itself before its start. */
+export const ACTIVE: Snapshot<unknown> = { status: 'active', output: undefined, error: undefined }
 
 const isReference = (value: object): value is AnyActorRef => 'sessionId' in value && 'send' in value && 'ref' in value
 
@@ -38,15 +40,42 @@ export function bind(ref: AnyActorRef, executionId: string): void {
 
 export const executionIdOf = (ref: object): string | undefined => executionIds.get(ref)
 
-/** What the machine of an execution sees of an actor that is no part of it. */
+/** What the machine of an execution sees of an actor. Without a snapshot it is another's, whose state is not at hand. */
 export function reference(
   executionId: string,
   options: { id?: string; parent?: AnyActorRef; systemId?: string; src?: string; snapshot?: Snapshot<unknown> } = {},
 ): AnyActorRef {
-  const { snapshot = ACTIVE, id = executionId, ...rest } = options
-  const ref: AnyActorRef = createActor(stub(snapshot), { id, ...rest })
+  const { snapshot, id = executionId, ...rest } = options
+  const ref: AnyActorRef = createActor(stub(snapshot ?? ACTIVE), { id, ...rest })
   bind(ref, executionId)
+  if (snapshot === undefined) ref.getSnapshot = () => unseen(executionId, id)
   return ref
+}
+
+/** XState asks for the snapshot of what it stops, for nothing but its children; whoever reads of it is refused. */
+const unseen = (executionId: string, id: string): object =>
+  new Proxy(
+    {},
+    {
+      get: (_, member) => {
+        if (typeof member === 'symbol') return undefined
+        const reason = `has its ${member} in an execution of its own; have it sent in an event, or use onSnapshot`
+        throw new ActorNotRestorable(executionId, id, reason)
+      },
+    },
+  )
+
+/** Lets what has a parent look up only actors of its own: that others are elsewhere must not look as if there were none. */
+export function confine({ system }: AnyActorRef, executionId: string): void {
+  const { get } = system
+  system.get = (systemId) => {
+    const found = get(systemId)
+    if (found === undefined) {
+      const reason = 'is no child of its own with this systemId; pass references in its input, or use execution(id)'
+      throw new ActorNotRestorable(executionId, String(systemId), reason)
+    }
+    return found
+  }
 }
 
 /**

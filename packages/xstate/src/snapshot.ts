@@ -7,7 +7,7 @@ import type { ChildState, Execution, JsonObject, JsonValue } from '@harel/store-
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, Snapshot, StateValue } from 'xstate'
 import { MachineChanged, UnknownMachine } from './errors.js'
 import { type Definition, statesOf } from './machines.js'
-import { decode, encode, executionIdOf, reference } from './references.js'
+import { ACTIVE, confine, decode, encode, executionIdOf, reference } from './references.js'
 
 /** The one member of an execution's context that belongs to this package. */
 export const RESERVED_KEY = 'xstate'
@@ -84,11 +84,16 @@ export interface Restored {
   readonly refer: (executionId: string) => AnyActorRef
 }
 
-const parentOf = ({ parentId }: Execution) => (parentId === null ? {} : { parent: reference(parentId) })
+function selfOf({ id, parentId }: Execution, snapshot: Snapshot<unknown>): AnyActorRef {
+  if (parentId === null) return reference(id, { snapshot })
+  const self = reference(id, { snapshot, parent: reference(parentId) })
+  confine(self, id)
+  return self
+}
 
 /** A machine before its start. */
 export function unstarted(execution: Execution): Pick<Restored, 'self' | 'refer'> {
-  const self = reference(execution.id, parentOf(execution))
+  const self = selfOf(execution, ACTIVE)
   return { self, refer: (id) => (id === execution.id ? self : reference(id)) }
 }
 
@@ -96,7 +101,7 @@ export function unstarted(execution: Execution): Pick<Restored, 'self' | 'refer'
 export function restore(execution: Execution, stored: PersistedMachine, { id, machine }: Definition): Restored {
   const snapshot = resolve(execution, stored, id, machine)
   // The snapshot is this function's own, so what depends on it in a circle may be put into it afterwards.
-  const self = reference(execution.id, { ...parentOf(execution), snapshot: snapshot as Snapshot<unknown> })
+  const self = selfOf(execution, snapshot as Snapshot<unknown>)
   const references = new Map([[execution.id, self]])
   for (const [actorId, { id: childId, src, systemId }] of Object.entries(stored.children)) {
     const child = reference(childId, { id: actorId, src, parent: self, ...(systemId !== undefined && { systemId }) })

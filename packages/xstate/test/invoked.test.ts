@@ -1,7 +1,9 @@
 /** What machines invoke that is no machine, and what they can see of each other. */
+import { ActorNotRestorable, InvalidMachine } from '@harel/xstate'
 import { expect, test } from 'vitest'
 import {
   type ActorLogic,
+  type AnyActorRef,
   assign,
   type EventObject,
   fromCallback,
@@ -27,6 +29,12 @@ const types = { ...anyEvent.types, context: {} as { got: unknown[] } }
 
 const gotBy = async (store: Parameters<typeof contextOf>[0], id: string) =>
   ((await contextOf(store, id)) as { got: unknown[] }).got
+
+const inner = setup({ ...anyEvent }).createMachine({
+  id: 'inner',
+  context: { n: 0 },
+  on: { INC: { actions: assign({ n: ({ context }) => context.n + 1 }) } },
+})
 
 test('what a callback says after its runner was closed and another has taken it up is heard like what it said before', async () => {
   let say = (_n: number): void => {}
@@ -133,4 +141,70 @@ test('what a reducer throws, at its start or with an event, is the error of onEr
   await runner.settled()
   expect(await gotBy(store, 't')).toEqual(['no start', 'no GO'])
   expect(await stored(store, 't:w')).toMatchObject({ status: 'DONE', outcome: 'error' })
+})
+
+test('the state of another execution is not at hand: whoever reads it is refused, and nothing is written', async () => {
+  const machine = setup({
+    types: { ...types, context: {} as { ref: AnyActorRef; n: unknown } },
+    actors: { inner },
+  }).createMachine({
+    id: 'reader',
+    context: ({ spawn }) => ({ ref: spawn('inner', { id: 'i' }), n: null }),
+    on: {
+      READ: { actions: assign({ n: ({ context }) => context.ref.getSnapshot().context.n }) },
+      STOP: { actions: ({ self }) => void self.getSnapshot().value },
+    },
+  })
+  const store = await openStore()
+  const runner = runnerOn(store, { machines: [machine] })
+  const { version } = await runner.create('reader', { id: 'r' })
+  await expect(runner.send('r', { type: 'READ' })).rejects.toThrow(ActorNotRestorable)
+  await expect(runner.send('r', { type: 'READ' })).rejects.toThrow(
+    'actor "i" of "r:i": has its context in an execution',
+  )
+  expect((await stored(store, 'r')).version).toBe(version)
+  await runner.send('r', { type: 'STOP' })
+})
+
+test('actors with a systemId are found by the machine that has started them; others are refused, not given nothing', async () => {
+  const seeker = setup(anyEvent).createMachine({
+    id: 'seeker',
+    on: { GO: { actions: sendTo(({ system }) => system.get('boss'), { type: 'INC' }) } },
+  })
+  const voice = fromCallback(({ receive, system }) => receive(() => system.get('boss').send({ type: 'INC' })))
+  const machine = setup({ types, actors: { inner, seeker, voice } }).createMachine({
+    id: 'team',
+    context: { got: [] },
+    invoke: [
+      { src: 'inner', id: 'i', systemId: 'boss' },
+      { src: 'seeker', id: 's' },
+      { src: 'voice', id: 'v', onError: { actions: got } },
+    ],
+    on: {
+      GO: { actions: sendTo(({ system }) => system.get('boss'), { type: 'INC' }) },
+      SAY: { actions: sendTo('v', { type: 'SAY' }) },
+    },
+  })
+  const store = await openStore()
+  const runner = runnerOn(store, { machines: [machine] })
+  await runner.create('team', { id: 't' })
+  await runner.settled()
+  await runner.send('t', { type: 'GO' })
+  await runner.settled()
+  expect(await contextOf(store, 't:i')).toEqual({ n: 1 })
+  await expect(runner.send('t:s', { type: 'GO' })).rejects.toThrow(ActorNotRestorable)
+  await runner.send('t', { type: 'SAY' })
+  await until(async () => (await gotBy(store, 't')).length === 1)
+  expect(await gotBy(store, 't')).toEqual([expect.stringContaining('actor "boss" of "t:v": is no child of its own')])
+})
+
+test('a machine inside other logic is refused, as an actor and as a machine of the runner', async () => {
+  // Without its prototype it is no machine any more, as when somebody has put a `transition` of his own around it.
+  const undoable = Object.assign({}, inner)
+  const machine = setup({ actors: { undoable } }).createMachine({ id: 'editor', invoke: { src: 'undoable' } })
+  const store = await openStore()
+  const runner = runnerOn(store, { machines: [machine] })
+  await expect(runner.create('editor', { id: 'e' })).rejects.toThrow(ActorNotRestorable)
+  expect(await store.load('e')).toBeUndefined()
+  expect(() => runnerOn(store, { machines: [undoable] })).toThrow(InvalidMachine)
 })
