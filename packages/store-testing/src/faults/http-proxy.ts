@@ -122,7 +122,9 @@ export class HttpProxy implements AsyncDisposable {
       response.writeHead(fate.status, fate.headers).end(fate.body)
       return
     }
+    if (fate === 'behind the request') request.socket.destroy()
     const { status, headers, reply } = await this.#forward(request, body)
+    if (fate === 'behind the request') return
     if (fate === 'after the request') return void request.socket.destroy()
     response.writeHead(status, headers)
     if (fate === undefined) return void response.end(reply)

@@ -2,10 +2,18 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Where a connection ends: the server never sees the request, has answered it to nobody, or is cut short in its reply. */
-export type Cut = 'before the request' | 'after the request' | 'within the reply'
+/**
+ * Where a connection ends: the server never sees the request, sees it when the client is gone, has answered it to nobody,
+ * or is cut short in its reply.
+ */
+export type Cut = 'before the request' | 'behind the request' | 'after the request' | 'within the reply'
 
-export const CUTS: readonly Cut[] = ['before the request', 'after the request', 'within the reply']
+export const CUTS: readonly Cut[] = [
+  'before the request',
+  'behind the request',
+  'after the request',
+  'within the reply',
+]
 
 /** How slowly bytes get through; both hold for each direction of each connection. */
 export interface Pace {
@@ -137,6 +145,7 @@ export class TcpProxy implements AsyncDisposable {
       link.doom ??= this.#doomOf(request)
       if (link.doom?.cut === 'before the request') this.#cut(link)
       else await this.#pass(request, link.server)
+      if (link.doom?.cut === 'behind the request') link.server.write('', () => this.#cut(link))
     }
     link.cut()
   }

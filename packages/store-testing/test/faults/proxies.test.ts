@@ -3,17 +3,17 @@ import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { HttpProxy, TcpProxy } from '../../src/faults/index.js'
+import { CUTS, HttpProxy, TcpProxy } from '../../src/faults/index.js'
 
-/** A server that answers each request with the same in capitals, and keeps what it has got. */
-async function shouting() {
+/** A server that answers each request with the same in capitals, unless it is mute, and keeps what it has got. */
+async function shouting({ mute = false } = {}) {
   const got: string[] = []
   const server = createServer((socket) => {
     socket
       .on('error', () => {})
       .on('data', (request) => {
         got.push(String(request))
-        socket.write(String(request).toUpperCase())
+        if (!mute) socket.write(String(request).toUpperCase())
       })
   })
   server.listen(0, '127.0.0.1')
@@ -57,6 +57,15 @@ test('a request is lost before it arrives', async () => {
   await ask(socket, 'one')
   await cut
   expect([got, socket.closed]).toEqual([[], true])
+})
+
+test('a request arrives when its connection is gone, answered or not', async () => {
+  const { got, proxy } = await shouting({ mute: true })
+  const cut = proxy.cutNext('behind the request')
+  const socket = await dial(proxy)
+  await ask(socket, 'one')
+  await cut
+  await expect.poll(() => got).toEqual(['one'])
 })
 
 test('a reply is lost after the request has arrived', async () => {
@@ -153,7 +162,7 @@ test('HTTP gets through with its method, path, headers and body, and requests ar
   expect([got, proxy.requests]).toEqual([['POST /path?q=1 hello'], 1])
 })
 
-test.each(['before the request', 'after the request', 'within the reply'] as const)('HTTP is cut %s', async (cut) => {
+test.each(CUTS)('HTTP is cut %s', async (cut) => {
   const { got, proxy, post } = await counting()
   const done = proxy.cutNext(cut)
   await expect(post('lost').then((response) => response.text())).rejects.toThrow()
