@@ -1,8 +1,18 @@
 import { type CommitChanges, newEvent, StoreConflict } from '@harel/store-base'
 import { withServer } from '@harel-tooling/test-servers/vitest'
 import { describe, expect, test } from 'vitest'
-import { connect, everything, execution, many, newSchema, open, rows, useDatabase, versions } from './helpers.js'
-import { Intermediary } from './intermediary.js'
+import {
+  connect,
+  everything,
+  execution,
+  many,
+  newSchema,
+  open,
+  proxyTo,
+  rows,
+  useDatabase,
+  versions,
+} from './helpers.js'
 
 const shapes: Record<string, CommitChanges> = {
   'without changes': {},
@@ -27,14 +37,14 @@ withServer('postgres', (server) => {
       { prepare: true, trips: 1 },
       { prepare: false, trips: 2 },
     ])('is $trips round trip(s) with prepare: $prepare, also the first and one that is refused (B51)', async (row) => {
-      const between = await Intermediary.start(database.url)
-      const store = await open(between.url, { schema: newSchema(), client: { prepare: row.prepare, max: 1 } })
+      const proxy = await proxyTo(database.url)
+      const store = await open(proxy.url, { schema: newSchema(), client: { prepare: row.prepare, max: 1 } })
       // A statement is described and prepared when a connection meets it first.
       await store.commit(execution('first'), changes)
       const tripsOf = async (work: Promise<unknown>) => {
-        const before = between.roundTrips
+        const before = proxy.roundTrips
         await work
-        return between.roundTrips - before
+        return proxy.roundTrips - before
       }
       const held = execution('a')
       expect(await tripsOf(store.commit(held, changes))).toBe(row.trips)
@@ -46,12 +56,12 @@ withServer('postgres', (server) => {
   })
 
   test('commits that arrive together are one round trip together (weakness 34)', async () => {
-    const between = await Intermediary.start(database.url)
-    const store = await open(between.url, { schema: newSchema(), client: { max: 1 } })
+    const proxy = await proxyTo(database.url)
+    const store = await open(proxy.url, { schema: newSchema(), client: { max: 1 } })
     await Promise.all(many(2, 'first').map((each) => store.commit(each)))
-    const before = between.roundTrips
+    const before = proxy.roundTrips
     await Promise.all(many(100).map((each) => store.commit(each, everything(each.id))))
-    expect(between.roundTrips - before).toBe(1)
+    expect(proxy.roundTrips - before).toBe(1)
   })
 
   test('of two creators one succeeds and the other one has a conflict with what was created (weakness 12)', async () => {

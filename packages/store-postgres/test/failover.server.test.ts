@@ -1,8 +1,7 @@
 import { StoreUnavailable } from '@harel/store-base'
 import { withServer } from '@harel-tooling/test-servers/vitest'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { connect, execution, many, newSchema, open, rows, useDatabase, versions } from './helpers.js'
-import { Intermediary } from './intermediary.js'
+import { connect, execution, many, newSchema, open, proxyTo, rows, useDatabase, versions } from './helpers.js'
 
 withServer('postgres', (server) => {
   const database = useDatabase(server)
@@ -45,17 +44,17 @@ withServer('postgres', (server) => {
     })
 
     test('is asked once for many commits that arrive together', async () => {
-      const between = await Intermediary.start(database.url)
-      const store = await open(between.url, { schema, client: { max: 1 } })
+      const proxy = await proxyTo(database.url)
+      const store = await open(proxy.url, { schema, client: { max: 1 } })
       await store.commit(execution('first')).catch(() => {})
-      const before = between.roundTrips
+      const before = proxy.roundTrips
       const held = many(100)
       const outcomes = await Promise.allSettled(held.map((each) => store.commit(each)))
       for (const outcome of outcomes)
         expect(outcome).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', retryable: true } })
       expect(versions(held)).toEqual(held.map(() => 0))
       // To connect, to learn the statement, and to be refused.
-      expect(between.roundTrips - before).toBeLessThan(10)
+      expect(proxy.roundTrips - before).toBeLessThan(10)
       expect((await rows(connect(database.url), schema))[0]).toBe(1)
     })
   })

@@ -3,8 +3,19 @@ import type { PostgresStore } from '@harel/store-postgres'
 import { withServer } from '@harel-tooling/test-servers/vitest'
 import type { Sql } from 'postgres'
 import { describe, expect, test } from 'vitest'
-import { connect, everything, execution, many, newSchema, open, pass, rows, useDatabase, versions } from './helpers.js'
-import { Intermediary } from './intermediary.js'
+import {
+  connect,
+  everything,
+  execution,
+  many,
+  newSchema,
+  open,
+  pass,
+  proxyTo,
+  rows,
+  useDatabase,
+  versions,
+} from './helpers.js'
 
 /** Whether a promise settles while somebody else does something. */
 function watch(promise: Promise<unknown>): { settled: boolean } {
@@ -118,17 +129,17 @@ withServer('postgres', (server) => {
 
   test('a row that somebody holds costs the batch that it is in no second attempt', async () => {
     const schema = newSchema()
-    const between = await Intermediary.start(database.url)
-    const store = await open(between.url, { schema, lockTimeout: 0, client: { max: 1 } })
+    const proxy = await proxyTo(database.url)
+    const store = await open(proxy.url, { schema, lockTimeout: 0, client: { max: 1 } })
     const held = many(50)
     await Promise.all(held.map((each) => store.commit(each)))
     const end = await stranger(
       connect(database.url),
       `SELECT 1 FROM ${schema}.harel_executions WHERE id = 'e0013' FOR UPDATE`,
     )
-    const before = between.roundTrips
+    const before = proxy.roundTrips
     const outcomes = await Promise.allSettled(held.map((each) => store.commit(each)))
-    expect(between.roundTrips - before).toBe(1)
+    expect(proxy.roundTrips - before).toBe(1)
     expect(outcomes.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([13])
     await end('ROLLBACK')
   })

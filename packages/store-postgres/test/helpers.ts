@@ -1,5 +1,6 @@
 import { type CommitChanges, type Execution, newEvent, newExecution } from '@harel/store-base'
 import { type PostgresOptions, PostgresStore } from '@harel/store-postgres'
+import { TcpProxy } from '@harel/store-testing/faults'
 import postgres, { type Options, type Sql } from 'postgres'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
 
@@ -22,6 +23,13 @@ export async function open(
   const store = await PostgresStore.connect(url, options)
   onTestFinished(() => store.close())
   return store
+}
+
+/** Stands between stores and a server, and goes with the test. */
+export async function proxyTo(url: string): Promise<TcpProxy> {
+  const proxy = await TcpProxy.to(url)
+  onTestFinished(() => proxy[Symbol.asyncDispose]())
+  return proxy
 }
 
 let databases = 0

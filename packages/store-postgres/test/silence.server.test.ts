@@ -1,8 +1,7 @@
 import { OutcomeUnknown, PostgresStore, StoreUnavailable } from '@harel/store-postgres'
-import { TcpProxy } from '@harel/store-testing/faults'
 import { withServer } from '@harel-tooling/test-servers/vitest'
-import { expect, onTestFinished, test } from 'vitest'
-import { connect, execution, newSchema, useDatabase } from './helpers.js'
+import { expect, test } from 'vitest'
+import { connect, execution, newSchema, proxyTo, useDatabase } from './helpers.js'
 
 const TIMEOUT = 1000
 
@@ -20,8 +19,7 @@ withServer('postgres', (server) => {
   const database = useDatabase(server)
 
   const setUp = async (openOn: (url: string, schema: string) => PostgresStore | Promise<PostgresStore>) => {
-    const proxy = await TcpProxy.to(database.url)
-    onTestFinished(() => proxy[Symbol.asyncDispose]())
+    const proxy = await proxyTo(database.url)
     const schema = newSchema()
     // To make the tables may take longer.
     await (await PostgresStore.connect(database.url, { schema })).close()
