@@ -1,8 +1,19 @@
 /** Removing executions for good, a whole tree at a time. */
-import { type Execution, isFinished, type Status, StoreConflict, type TraceStep } from '@harel/store-base'
+import {
+  checkCount,
+  checkFlag,
+  checkKey,
+  checkMembers,
+  type Execution,
+  InvalidArgument,
+  isFinished,
+  StoreConflict,
+  type TraceStep,
+} from '@harel/store-base'
 import { PurgeRefused } from './errors.js'
 import type { Host } from './host.js'
 import { INVOKED, RESERVED_PREFIX } from './reserved.js'
+import { callable, oneOf } from './settings.js'
 
 /** What `archive` is given before a tree is removed: all of it, the root first. */
 export interface ArchivedTree {
@@ -50,18 +61,20 @@ export interface PurgeReport {
 const STEP = 100
 
 /**
- * Removes a finished root and everything below it, what no parent lists any more included. Leaves go before their
- * parents, so that a purge that was cut off can be made again.
+ * Removes a finished root and everything below it, what no parent lists any more included. An execution whose parent does
+ * not exist any more is a root. Leaves go before their parents, so that a purge that was cut off can be made again.
  *
  * @returns false if there is no such execution
- * @throws PurgeRefused, StoreConflict when a member was changed meanwhile
+ * @throws InvalidArgument, PurgeRefused, StoreConflict when a member was changed meanwhile
  */
-export async function purge(host: Host, rootId: string, { archive }: PurgeOptions = {}): Promise<boolean> {
+export async function purge(host: Host, rootId: string, options: PurgeOptions = {}): Promise<boolean> {
+  checkKey('id', rootId)
+  checkMembers('options', options, ['archive'])
+  const archive = callable('options.archive', options.archive)
   const { store } = host
   const root = await store.load(rootId)
   if (root === undefined) return false
-  const members = await treeOf(host, root)
-  refuseUnfinished(root, members)
+  const members = await finishedTree(host, root)
   if (archive !== undefined) await archive(await archived(host, members))
   for (const { id, version } of members.toReversed()) {
     if (!(await store.purge(id, version))) throw new StoreConflict(id, version, (await store.load(id))?.version ?? null)
@@ -80,11 +93,16 @@ async function treeOf({ store }: Host, root: Execution): Promise<Execution[]> {
     known.set(id, execution)
     pending.push(...Object.keys(execution.children))
   }
-  const depth = (execution: Execution, steps = 0): number => {
-    if (execution.id === root.id) return steps
-    const parent = execution.parentId === null ? undefined : known.get(execution.parentId)
+  const parents = new Set([...known.values()].flatMap(({ parentId }) => parentId ?? []))
+  const gone = new Set<string>()
+  for (const id of parents) if (!known.has(id) && (await store.load(id)) === undefined) gone.add(id)
+  const depth = ({ id, parentId }: Execution, steps = 0): number => {
+    if (id === root.id) return steps
     // A longer way than there are members goes round in a circle.
-    return parent === undefined || steps > known.size ? Number.NaN : depth(parent, steps + 1)
+    if (parentId === null || steps > known.size) return Number.NaN
+    const parent = known.get(parentId)
+    if (parent !== undefined) return depth(parent, steps + 1)
+    return gone.has(parentId) ? steps + 1 : Number.NaN
   }
   return [...known.values()]
     .map((execution) => ({ execution, depth: depth(execution) }))
@@ -93,18 +111,25 @@ async function treeOf({ store }: Host, root: Execution): Promise<Execution[]> {
     .map(({ execution }) => execution)
 }
 
-function refuseUnfinished(root: Execution, members: readonly Execution[]): void {
+/**
+ * The members of a tree of which nothing is to come any more. What has failed below a root that has ended does not stand in
+ * the way: nobody waits for it.
+ *
+ * @throws PurgeRefused
+ */
+async function finishedTree(host: Host, root: Execution): Promise<Execution[]> {
   if (root.id.startsWith(RESERVED_PREFIX)) throw new PurgeRefused(root.id, 'it belongs to the runner', [])
-  if (root.parentId !== null) {
+  if (root.parentId !== null && (await host.store.load(root.parentId)) !== undefined) {
     throw new PurgeRefused(root.id, `it is a child of ${JSON.stringify(root.parentId)}; purge the root of its tree`, [])
   }
-  const unfinished = members.filter(({ status }) => !isFinished(status))
-  const [first] = unfinished
-  if (first === undefined) return
-  const reason = `${JSON.stringify(first.id)} is ${first.status}, and ${unfinished.length - 1} more are not finished`
+  const members = await treeOf(host, root)
+  const unfinished = members.filter((each) => !isFinished(each.status) && (each === root || each.status !== 'FAILED'))
+  const [first, ...others] = unfinished
+  if (first === undefined) return members
+  const more = others.length === 0 ? '' : `, and ${others.length} more of its tree are not finished`
   throw new PurgeRefused(
     root.id,
-    reason,
+    `${JSON.stringify(first.id)} is ${first.status}${more}`,
     unfinished.slice(0, 10).map(({ id }) => id),
   )
 }
@@ -134,15 +159,47 @@ async function archived({ store }: Host, members: readonly Execution[]): Promise
   return { rootId: members[0]?.id ?? '', executions: members, traces }
 }
 
-/** Removes what is finished, as much as one call may. What cannot be removed yet is named and left. */
+const MEMBERS = ['olderThan', 'of', 'statuses', 'limit', 'cursor', 'dryRun', 'archive', 'signal']
+
+/** The options with their defaults. @throws InvalidArgument */
+function checkOptions(options: PurgeFinishedOptions) {
+  checkMembers('options', options, MEMBERS)
+  const { olderThan, of = 'trees', limit = 1000, cursor = null, dryRun = false, archive, signal } = options
+  const statuses = options.statuses ?? ['DONE', 'CANCELLED']
+  if (typeof olderThan !== 'number' || !Number.isFinite(olderThan) || olderThan < 0) {
+    throw new InvalidArgument('options.olderThan', olderThan, 'a number of seconds, 0 or more')
+  }
+  if (!Array.isArray(statuses)) throw new InvalidArgument('options.statuses', statuses, 'an array of statuses')
+  if (cursor !== null && typeof cursor !== 'string') throw new InvalidArgument('options.cursor', cursor, 'a nextCursor')
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new InvalidArgument('options.signal', signal, 'an AbortSignal')
+  }
+  return {
+    olderThan,
+    of: oneOf('options.of', of, ['trees', 'promises']),
+    statuses: statuses.map((status, n) => oneOf(`options.statuses[${n}]`, status, ['DONE', 'CANCELLED'])),
+    limit: checkCount('options.limit', limit, 1),
+    cursor,
+    dryRun: checkFlag('options.dryRun', dryRun),
+    archive: callable('options.archive', archive),
+    signal,
+  }
+}
+
+/**
+ * Removes what is finished, as much as one call may. What cannot be removed yet is named and left. What has lost its parent
+ * without having been purged with it is not found here; `purge` removes it.
+ *
+ * @throws InvalidArgument
+ */
 export async function purgeFinished(host: Host, options: PurgeFinishedOptions): Promise<PurgeReport> {
-  const { olderThan, of = 'trees', limit = 1000, dryRun = false, archive, signal } = options
-  const statuses: readonly Status[] = options.statuses ?? ['DONE', 'CANCELLED']
+  const checked = checkOptions(options)
+  const { olderThan, of, statuses, limit, dryRun, archive, signal } = checked
   const chosen = of === 'trees' ? { rootsOnly: true } : { definitionId: INVOKED }
   const remove = dryRun ? check : of === 'trees' ? purge : purgePromise
   const finishedBefore = host.settings.clock() - olderThan
   const report = { purged: [] as string[], refused: [] as { id: string; reason: string }[] }
-  let cursor = options.cursor ?? null
+  let { cursor }: { cursor: string | null } = checked
   do {
     signal?.throwIfAborted()
     const step = Math.min(STEP, limit - report.purged.length)
@@ -167,5 +224,5 @@ async function check(host: Host, id: string): Promise<void> {
   const found = await host.store.load(id)
   if (found === undefined) return
   if (found.definitionId === INVOKED) await refuseUnheard(host, found)
-  else refuseUnfinished(found, await treeOf(host, found))
+  else await finishedTree(host, found)
 }

@@ -65,7 +65,7 @@ const seconds = (name: string, value: number): number => {
   throw new InvalidArgument(name, value, 'a positive number of seconds')
 }
 
-const oneOf = <T extends string>(name: string, value: T, allowed: readonly T[]): T => {
+export const oneOf = <T extends string>(name: string, value: T, allowed: readonly T[]): T => {
   if (allowed.includes(value)) return value
   throw new InvalidArgument(name, value, `one of ${allowed.join(', ')}`)
 }
@@ -75,7 +75,7 @@ const text = (name: string, value: string): string => {
   throw new InvalidArgument(name, value, 'a string')
 }
 
-const callable = <T>(name: string, value: T): T => {
+export const callable = <T>(name: string, value: T): T => {
   if (value === undefined || typeof value === 'function') return value
   throw new InvalidArgument(name, value, 'a function')
 }
