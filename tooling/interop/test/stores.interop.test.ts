@@ -167,7 +167,10 @@ describe.each(backends)('on $name', ({ start, purgesWhatItSent, refresh }) => {
       for (const root of ended.splice(0)) {
         const tree = [...(await store.idsWithPrefix(`${root}:`)), root]
         expect(tree).toHaveLength(root.endsWith('5') ? 1 : 4)
-        for (const id of tree) expect(await store.purge(id, (await store.load(id))?.version ?? 0)).toBe(true)
+        for (const id of tree) {
+          expect(await store.purge(id, (await store.load(id))?.version ?? 0)).toBe(true)
+          expect(await store.readTrace(id)).toEqual([])
+        }
         seen.purged += tree.length
       }
     }
