@@ -1,5 +1,5 @@
 /** What this process runs of the promises, callbacks and observables that machines have invoked. */
-import { type Execution, type HarelEvent, isFinished, newExecution, newId } from '@harel/store-base'
+import { type Execution, type HarelEvent, isFinished, NotSerializable, newExecution, newId } from '@harel/store-base'
 import {
   type AnyActorLogic,
   type AnyActorRef,
@@ -188,6 +188,8 @@ export class Invocations {
         )
         return
       } catch (error) {
+        // No attempt would help; so it ends, as with a result that JSON does not carry.
+        if (error instanceof NotSerializable && 'eventId' in said) return this.#tell(id, attempt, { error })
         // What is not told is done again, by whoever takes it up when the lease has run out.
         if (tries >= settings.maxAttempts || signal.aborted) throw error
         await pause(Math.min(5, 0.05 * 2 ** tries) * settings.random(), signal)

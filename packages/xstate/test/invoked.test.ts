@@ -143,6 +143,30 @@ test('what a reducer throws, at its start or with an event, is the error of onEr
   expect(await stored(store, 't:w')).toMatchObject({ status: 'DONE', outcome: 'error' })
 })
 
+test('what a callback says and JSON does not carry ends it with an error that names the path, and holds up nothing', async () => {
+  let stopped = false
+  const mouth = fromCallback(({ sendBack }) => {
+    sendBack({ type: 'SAID', n: 1 })
+    sendBack({ type: 'SAID', n: new Date(0) })
+    sendBack({ type: 'SAID', n: 2 })
+    return () => {
+      stopped = true
+    }
+  })
+  const machine = setup({ types, actors: { mouth } }).createMachine({
+    id: 'ear',
+    context: { got: [] },
+    invoke: { src: 'mouth', onError: { actions: got } },
+    on: { SAID: { actions: got } },
+  })
+  const store = await openStore()
+  const runner = runnerOn(store, { machines: [machine] })
+  await runner.create('ear', { id: 'e' })
+  await until(() => stopped, 2)
+  await runner.settled()
+  expect(await gotBy(store, 'e')).toEqual([1, expect.stringContaining('event SAID.n')])
+})
+
 test('the state of another execution is not at hand: whoever reads it is refused, and nothing is written', async () => {
   const machine = setup({
     types: { ...types, context: {} as { ref: AnyActorRef; n: unknown } },
