@@ -88,7 +88,7 @@ export async function demo(path: string, print: (line: string) => void): Promise
   while (!(await hasStatus('boat', 'rejected'))) await sleep(20)
   for (const id of ['chair', 'desk', 'boat']) {
     const { value, output } = await runner.snapshot(id)
-    print(`${id}: ${value}, decided by ${output.decidedBy ?? 'nobody'}`)
+    print(`${id}: ${value}, decided by ${output?.decidedBy ?? 'nobody'}`)
   }
   await runner.close()
   await running

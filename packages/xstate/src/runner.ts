@@ -3,57 +3,31 @@ import {
   ExecutionAlreadyExists,
   type ExecutionStore,
   executions,
-  InvalidArgument,
   isFinished,
-  type JsonObject,
-  type JsonValue,
   newEvent,
   newId,
   StoreConflict,
-  validateSerializable,
 } from '@harel/store-base'
-import type {
-  AnyEventObject,
-  AnyMachineSnapshot,
-  AnyStateMachine,
-  EmittedFrom,
-  EventFromLogic,
-  InputFrom,
-} from 'xstate'
+import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
+import { checkCreate, checkListener, checkSend, checkStore } from './arguments.js'
 import { KeyedQueue, pause } from './concurrency.js'
 import { cancel, redrive, resume, suspend, terminate } from './control.js'
 import { Deliveries, type Parked } from './deliveries.js'
 import { RunnerClosed, UnknownEvent, UnknownExecution } from './errors.js'
+import { knownEvents, matches } from './events.js'
 import { type Handled, handleEvent, start } from './handle.js'
 import type { Committed, Host } from './host.js'
 import { Invocations } from './invocations.js'
 import { Machines } from './machines.js'
 import { type PurgeFinishedOptions, type PurgeOptions, type PurgeReport, purge, purgeFinished } from './purge.js'
-import { encode } from './references.js'
 import { Relay } from './relay.js'
-import { INIT, INVOKED, RESERVED_PREFIX, STOP } from './reserved.js'
+import { INVOKED } from './reserved.js'
 import { checkSettings, type RunnerOptions, type Settings } from './settings.js'
 import { RESERVED_KEY, restore } from './snapshot.js'
 import { findMachine } from './step.js'
 import { Sweep } from './sweep.js'
 import { Alarms } from './timers.js'
-
-/** The id of a machine, as far as its type tells. */
-export type IdOf<Machine> = Machine extends { config: { id: infer Id extends string } } ? Id : string
-
-/** Those of the machines that have this id. */
-export type MachineById<Machine, Id> = Machine extends AnyStateMachine
-  ? Id extends IdOf<Machine>
-    ? Machine
-    : never
-  : never
-
-export type CreateOptions<Machine> = {
-  /** Default: a random one. */
-  id?: string
-  /** 0 (default) to 4; for whoever lists or claims by it. */
-  priority?: number
-} & (undefined extends InputFrom<Machine> ? { input?: InputFrom<Machine> } : { input: InputFrom<Machine> })
+import type { CreateArguments, Emitted, EmittedOf, IdOf, MachineById, Sendable } from './types.js'
 
 export interface SendOptions {
   /** By which the event is told from others: with one that was handled before, nothing happens. Default: a random one. */
@@ -88,6 +62,7 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
 
   /** @throws InvalidMachine, InvalidArgument */
   constructor(store: ExecutionStore, options: RunnerOptions<M>) {
+    checkStore(store)
     const settings = checkSettings(options)
     const host = {
       id: newId(),
@@ -154,27 +129,16 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
    */
   async create<Id extends IdOf<M[number]>>(
     definitionId: Id,
-    ...[options]: undefined extends InputFrom<MachineById<M[number], Id>>
-      ? [options?: CreateOptions<MachineById<M[number], Id>>]
-      : [options: CreateOptions<MachineById<M[number], Id>>]
+    ...[options]: CreateArguments<MachineById<M[number], Id>>
   ): Promise<Execution> {
-    const { id, input, priority } = (options ?? {}) as { id?: string; input?: unknown; priority?: number }
+    const checked = checkCreate(options)
     const definition = this.#host.machines.newest(definitionId)
-    if (id?.startsWith(RESERVED_PREFIX)) {
-      throw new InvalidArgument('options.id', id, `an id that does not begin with ${RESERVED_PREFIX}`)
-    }
-    const encoded = input === undefined ? undefined : (encode(input, 'input') as JsonValue)
-    if (encoded !== undefined) validateSerializable(encoded, 'input')
+    const { id } = checked
     const host = await this.#open()
     // Before its actions are run for nothing; the commit is what decides.
     if (id !== undefined && (await host.store.load(id)) !== undefined) throw new ExecutionAlreadyExists(id)
     try {
-      return await start(host, {
-        definition,
-        input: encoded,
-        ...(id !== undefined && { id }),
-        ...(priority !== undefined && { priority }),
-      })
+      return await start(host, { definition, ...checked })
     } catch (error) {
       if (error instanceof StoreConflict) throw new ExecutionAlreadyExists(error.executionId)
       throw error
@@ -187,44 +151,41 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
    *
    * @throws UnknownExecution, UnknownEvent, UnknownMachine, MachineChanged, TooManyConflicts, NotSerializable, …
    */
-  async send(id: string, event: EventFromLogic<M[number]>, { eventId }: SendOptions = {}): Promise<Handled> {
-    const { type, ...data } = event as AnyEventObject
-    if (typeof type !== 'string' || type === INIT || type === STOP || type.startsWith(RESERVED_PREFIX)) {
-      throw new InvalidArgument('event.type', type, `a string, and none of ${INIT}, ${STOP} and ${RESERVED_PREFIX}…`)
-    }
-    const encoded = encode(data, 'event') as JsonObject
-    validateSerializable(encoded, 'event')
+  async send(id: string, event: Sendable<M[number]>, options: SendOptions = {}): Promise<Handled> {
+    const sent = newEvent(checkSend(id, event, options))
     const host = await this.#open()
-    const sent = newEvent({ kind: type, data: encoded, ...(eventId !== undefined && { id: eventId }) })
-    return handleEvent(host, id, sent, (execution) => this.#refuseUnknown(execution, type))
+    return handleEvent(host, id, sent, (execution) => this.#refuseUnknown(execution, sent.kind))
   }
 
   #refuseUnknown(execution: Execution, type: string): void {
     if (this.#settings.unknownEvents === 'pass' || execution.definitionId === INVOKED) return
-    const known: readonly string[] = findMachine(this.#host, execution).definition.machine.events
-    const isKnown = known.some(
-      (descriptor) => descriptor === type || (descriptor.endsWith('*') && type.startsWith(descriptor.slice(0, -1))),
-    )
-    if (!isKnown) throw new UnknownEvent(execution.id, type, known)
+    const known = knownEvents(findMachine(this.#host, execution).definition.machine)
+    if (!known.some((descriptor) => matches(descriptor, type))) throw new UnknownEvent(execution.id, type, known)
   }
 
   /** Calls the listener with each event of this type (`*`: each event) that a machine `emit`s in a step of this process. */
-  on<Type extends EmittedFrom<M[number]>['type'] | '*'>(
+  on<Type extends Emitted<M[number]>['type'] | '*'>(
     type: Type,
-    listener: Listener<Type extends '*' ? EmittedFrom<M[number]> : Extract<EmittedFrom<M[number]>, { type: Type }>>,
+    listener: Listener<EmittedOf<M[number], Type>>,
   ): Disposable {
+    checkListener(type, listener)
     const listeners = this.#listeners.get(type) ?? new Set()
     this.#listeners.set(type, listeners.add(listener as Listener<AnyEventObject>))
     return { [Symbol.dispose]: () => void listeners.delete(listener as Listener<AnyEventObject>) }
   }
 
-  /** What the machine of an execution looks like now, as XState shows it. @throws UnknownExecution, MachineChanged */
-  async snapshot(id: string): Promise<AnyMachineSnapshot> {
+  /**
+   * What the machine of an execution looks like now, as XState shows it. Its type is that of the machines that were given;
+   * for one of them, or for a machine that they invoke, name it: `snapshot<typeof shipment>(id)`. Nothing checks that.
+   *
+   * @throws UnknownExecution, MachineChanged, ControlRefused when its start has not succeeded, so that it has no state
+   */
+  async snapshot<Machine extends AnyStateMachine = M[number]>(id: string): Promise<SnapshotFrom<Machine>> {
     const host = await this.#open()
     const execution = await host.store.load(id)
     if (execution === undefined) throw new UnknownExecution(id)
     const { definition, stored } = findMachine(host, execution)
-    return restore(execution, stored, definition).snapshot
+    return restore(execution, stored, definition).snapshot as SnapshotFrom<Machine>
   }
 
   /**

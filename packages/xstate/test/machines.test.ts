@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { newEvent, newExecution } from '@harel/store-base'
 import { execution } from '@harel/xstate'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import {
@@ -223,7 +224,11 @@ describe.each(stores)('on $name', ({ open }) => {
     await runner.send('p', { type: 'AGAIN' })
     await runner.settled()
     expect(await stored(store, 'p:kid')).toMatchObject({ status: 'CANCELLED' })
-    await runner.send('p', { type: 'xstate.done.actor.kid', executionId: 'p:kid' })
+    const late = newEvent({ kind: 'xstate.done.actor.kid', data: { executionId: 'p:kid' } })
+    await store.commit(newExecution({ id: 'sender', definitionId: 'other' }), {
+      emits: [{ targetId: 'p', event: late }],
+    })
+    await until(() => store.isProcessed('p', late.id))
     expect(await stored(store, 'p')).toMatchObject({ activePath: 'waiting', children: { 'p:kid#2': { key: 'kid' } } })
     await runner.send('p:kid#2', { type: 'END' })
     await until(async () => (await stored(store, 'p')).activePath === 'ready')
