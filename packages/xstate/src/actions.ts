@@ -1,12 +1,19 @@
 /** What XState wants done after a transition, in the terms of a commit. */
-import { type Execution, type JsonObject, type JsonValue, newEvent, validateSerializable } from '@harel/store-base'
+import {
+  type Execution,
+  encodeJson,
+  type HarelEvent,
+  type JsonObject,
+  type JsonValue,
+  newEvent,
+} from '@harel/store-base'
 import type { Actor, AnyActorLogic, AnyActorRef, AnyActorScope, AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import { runEffect, type Step } from './effect.js'
 import { ActorNotRestorable } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import { actorLogic, type Definition, isMachine } from './machines.js'
 import { bind, encode, executionIdOf } from './references.js'
-import { INVOKED, STOP, type StartData } from './reserved.js'
+import { INIT, INVOKED, STOP, type StartData } from './reserved.js'
 import { keptChildren, type PersistedMachine, persist, RESERVED_KEY } from './snapshot.js'
 
 /** As the pure functions of XState hand it back; its own types know only a part of it. */
@@ -38,7 +45,7 @@ export interface Taken {
   readonly stored: PersistedMachine
   readonly snapshot: AnyMachineSnapshot
   readonly actions: readonly Action[]
-  /** The event's id, or `start`. */
+  /** As `causeOf` names it. */
   readonly cause: string
 }
 
@@ -67,11 +74,11 @@ export async function collect(taken: Taken): Promise<Collected> {
   // First, because the context may refer to them.
   const gone = startChildren(taken, started, draft)
   const next = { ...started, ...persist(snapshot) }
-  if (actions.some(isCustom)) validateSerializable(next.context, 'context')
+  if (actions.some(isCustom)) checkAll(actions, next)
   const names: string[] = []
   for (const action of actions) {
     if (isCustom(action)) {
-      const key = `${execution.id}:${taken.cause}:${names.length}:${action.type}`
+      const key = [execution.id, taken.cause, names.length, keyPart(action.type)].join(':')
       names.push(action.type)
       await runAction(taken, next, draft, action, key)
     } else note(taken, next, draft, action)
@@ -82,28 +89,49 @@ export async function collect(taken: Taken): Promise<Collected> {
   return { next, draft, names }
 }
 
+/** Before any action has run: whether what is to be stored can be. @throws NotSerializable */
+function checkAll(actions: readonly Action[], next: PersistedMachine): void {
+  encodeJson(next.context, 'context')
+  for (const { type, params } of actions as readonly { type: string; params: unknown }[]) {
+    if (type !== 'xstate.sendTo' && type !== 'xstate.raise') continue
+    const { event } = params as Sending
+    dataOf(event, `event ${event.type}`)
+  }
+}
+
 const BUILT_IN = new Set(
   ['raise', 'sendTo', 'cancel', 'spawnChild', 'stopChild', 'emit', 'log'].map((name) => `xstate.${name}`),
 )
 
 const isCustom = ({ type }: Action): boolean => !BUILT_IN.has(type)
 
+/** A part of a key that has no `:` of its own, so that no two keys are alike. */
+const keyPart = (text: string): string => text.replace(/[%:]/g, encodeURIComponent)
+
+/** What has led to an action, as its key names it: the id of an event, or `start`. */
+export const causeOf = ({ kind, id }: HarelEvent): string =>
+  kind === INIT ? 'start' : id === 'start' ? '%73tart' : keyPart(id)
+
 async function runAction(
   { host, execution }: Taken,
   next: PersistedMachine,
   draft: Draft,
-  { exec, info, params }: Action,
+  { type, exec, info, params }: Action,
   idempotencyKey: string,
 ): Promise<void> {
   // XState, too, passes over actions that have a name and no implementation.
   if (exec === undefined) return
   const effect = { executionId: execution.id, idempotencyKey, attempt: 1, signal: host.signal }
   const step: Step = { over: false, send: (ref, event) => send(execution, next, draft, ref, event) }
+  const { lease, onWarning } = host.settings
+  const text = `the action ${type} of ${execution.id} has been running for ${lease} s; what comes for it waits`
+  const late = setTimeout(() => onWarning(text), lease * 1000)
   try {
     await runEffect(effect, step, () => exec(info, params))
   } catch (error) {
     throw new Thrown(error)
   } finally {
+    clearTimeout(late)
     step.over = true
   }
 }
@@ -132,7 +160,7 @@ function note(taken: Taken, next: PersistedMachine, draft: Draft, action: Action
     }
     case 'xstate.stopChild': {
       const id = params === undefined ? undefined : executionIdOf(params as AnyActorRef)
-      if (id !== undefined && isAlive(taken.stored, id)) stopChild(draft, id)
+      if (id !== undefined && isAlive(taken.stored, id)) stopChild(draft, execution.id, id)
       break
     }
     case 'xstate.emit':
@@ -144,17 +172,15 @@ function note(taken: Taken, next: PersistedMachine, draft: Draft, action: Action
   }
 }
 
-export function stopChild(draft: Draft, id: string): void {
-  draft.emits.push({ targetId: id, event: newEvent({ kind: STOP }) })
+export function stopChild(draft: Draft, parent: string, id: string): void {
+  draft.emits.push({ targetId: id, event: newEvent({ kind: STOP, data: { parent } }) })
 }
 
 const isAlive = ({ children }: PersistedMachine, id: string): boolean =>
   Object.values(children).some((child) => child.id === id && child.finished !== true)
 
 function dataOf({ type: _type, ...data }: AnyEventObject, path: string): JsonObject {
-  const encoded = encode(data, path) as JsonObject
-  validateSerializable(encoded, path)
-  return encoded
+  return checked(data, path) as JsonObject
 }
 
 function send(
@@ -267,7 +293,7 @@ function startChild({ host, execution, definition }: Taken, next: PersistedMachi
     actorId: ref.id,
     sync: syncSnapshot,
     at: host.settings.clock(),
-    ...(input !== undefined && { input: encode(input, 'input') as JsonValue }),
+    ...(input !== undefined && { input: checked(input, 'input') }),
   }
   bind(ref, childId)
   next.children[ref.id] = {
@@ -282,6 +308,13 @@ function startChild({ host, execution, definition }: Taken, next: PersistedMachi
 /** `{ ...machine, transition }` and the like. */
 const wrapsMachine = (logic: unknown): boolean =>
   typeof logic === 'object' && logic !== null && 'implementations' in logic
+
+/** In its stored form. @throws NotSerializable */
+function checked(value: unknown, path: string): JsonValue {
+  const encoded = encode(value, path) as JsonValue
+  encodeJson(encoded, path)
+  return encoded
+}
 
 /** By which names the logic of a child can be found again, by any process. */
 function sourceOf(host: Host, execution: Execution, { id, version, machine }: Definition, ref: Spawned) {

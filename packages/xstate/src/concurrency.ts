@@ -14,6 +14,37 @@ export class KeyedQueue {
     result.then(forget, forget)
     return result
   }
+
+  /** Until nothing runs and nothing waits. */
+  async idle(): Promise<void> {
+    while (this.#last.size > 0) await Promise.allSettled(this.#last.values())
+  }
+}
+
+/** Which executions wait for which: an action holds its own while it waits for a step of another one. */
+export class Waits {
+  readonly #edges = new Set<{ readonly from: string; readonly to: string }>()
+
+  /** Whether one of these is waited for, in the end, by whoever holds `id`. */
+  leadTo(ids: readonly string[], id: string): boolean {
+    const seen = new Set([id])
+    for (const held of seen) {
+      if (ids.includes(held)) return true
+      for (const { from, to } of this.#edges) if (from === held) seen.add(to)
+    }
+    return false
+  }
+
+  /** Notes for as long as it takes that `from` waits for `to`. */
+  async during<T>(from: string, to: string, work: () => Promise<T>): Promise<T> {
+    const edge = { from, to }
+    this.#edges.add(edge)
+    try {
+      return await work()
+    } finally {
+      this.#edges.delete(edge)
+    }
+  }
 }
 
 /** Runs at most `most` tasks at once; of those that wait, at most `room`, and the others are turned away. */
@@ -66,6 +97,12 @@ export class Pool {
   async idle(): Promise<void> {
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
+}
+
+/** Until the work is done, or so many seconds have passed. */
+export async function atMost(seconds: number, work: Promise<unknown>): Promise<void> {
+  const done = new AbortController()
+  await Promise.race([work.finally(() => done.abort()), pause(seconds, done.signal)])
 }
 
 /** Returns early, without an error, when the signal is aborted. */

@@ -10,7 +10,7 @@ import { type Draft, type Host, newDraft } from './host.js'
 import { receive } from './invoked.js'
 import { CANCEL, INVOKED, RESUME, STOP, SUSPEND } from './reserved.js'
 import { type PersistedMachine, readPersisted, restore, writePersisted } from './snapshot.js'
-import { advance, disarm, findMachine, rearm } from './step.js'
+import { advance, disarm, findMachine, goOn, rearm } from './step.js'
 import { update } from './update.js'
 
 type Command = 'cancel' | 'terminate' | 'suspend' | 'resume' | 'redrive'
@@ -42,7 +42,9 @@ export const terminate = (host: Host, id: string): Promise<Execution> =>
 
 export function terminateDraft(execution: Execution, stored: PersistedMachine): Draft {
   const draft = newDraft()
-  for (const { id, finished } of Object.values(stored.children)) if (finished !== true) stopChild(draft, id)
+  for (const { id, finished } of Object.values(stored.children)) {
+    if (finished !== true) stopChild(draft, execution.id, id)
+  }
   disarm(stored, draft)
   writePersisted(execution, { ...stored, timers: {} })
   execution.status = 'CANCELLED'
@@ -107,8 +109,9 @@ export const redrive = (host: Host, id: string, skip: boolean): Promise<Executio
     const draft = newDraft()
     execution.status = cancelling === true ? 'CANCELLING' : 'RUNNING'
     execution.error = null
+    if (skip) execution.deferred = execution.deferred.slice(1)
     rearm(stored, draft)
-    replay(execution, draft, skip ? execution.deferred.slice(1) : execution.deferred)
+    goOn(execution, draft)
     writePersisted(execution, stored)
     return draft
   })
@@ -145,22 +148,15 @@ function resumeDraft(execution: Execution, { suspendedBy: _, ...stored }: Persis
   execution.status = 'RUNNING'
   rearm(stored, draft)
   tellChildren(execution, stored, draft, RESUME)
-  replay(execution, draft, execution.deferred)
+  goOn(execution, draft)
   writePersisted(execution, stored)
   return draft
 }
 
 function tellChildren(execution: Execution, { children }: PersistedMachine, draft: Draft, kind: string): void {
+  // The version orders the commands of one parent.
+  const data = { parent: execution.id, command: execution.version + 1 }
   for (const { id, finished } of Object.values(children)) {
-    // The version orders the commands of one parent.
-    if (finished !== true)
-      draft.emits.push({ targetId: id, event: newEvent({ kind, data: { command: execution.version + 1 } }) })
+    if (finished !== true) draft.emits.push({ targetId: id, event: newEvent({ kind, data }) })
   }
-}
-
-/** Sends what was kept to the execution itself, in its order, under ids that are not marked as handled. */
-function replay(execution: Execution, draft: Draft, events: readonly HarelEvent[]): void {
-  for (const event of events)
-    draft.emits.push({ targetId: execution.id, event: { ...event, id: `${event.id}:${execution.version + 1}` } })
-  execution.deferred = []
 }

@@ -60,6 +60,7 @@ export class Deliveries {
     const stored: PersistedDelivery = { work, attempts: 0 }
     const execution = newExecution({ id: idOf(work), definitionId: DELIVERY, status: 'RUNNING', activePath: 'waiting' })
     const draft = this.#failed(execution, stored, error)
+    this.#host.settings.onWarning(`${work.kind} for ${subjectOf(work)} has failed and will be tried again`, error)
     // It may have been taken over before, by a process that did not live to say so.
     await write(this.#host, execution, draft).catch((refused) => {
       if (!(refused instanceof StoreConflict)) throw refused

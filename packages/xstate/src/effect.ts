@@ -6,7 +6,8 @@ export interface Effect {
   readonly executionId: string
   /**
    * The same in each attempt at the same effect, whoever makes it, and never used for another: give it to the service
-   * that you call. An action has `<execution>:<event>:<n>:<name>`, what is invoked has the id of its execution.
+   * that you call. An action has `<execution>:<event>:<n>:<name>`, with `:` and `%` in the event's id and in the name
+   * written as in URLs, and `start` for the event that it starts with; what is invoked has the id of its execution.
    */
   readonly idempotencyKey: string
   /** 1 in the first attempt. Of actions only the invoked ones count: 1 always otherwise. */
@@ -22,10 +23,17 @@ export interface Step {
   over: boolean
 }
 
-const storage = new AsyncLocalStorage<{ effect: Effect; step: Step | undefined }>()
+interface Running {
+  readonly effect: Effect
+  readonly step: Step | undefined
+  /** The action that has called for it, and waits for it. */
+  readonly outer: Running | undefined
+}
+
+const storage = new AsyncLocalStorage<Running>()
 
 export const runEffect = <T>(effect: Effect, step: Step | undefined, run: () => T): T =>
-  storage.run({ effect, step }, run)
+  storage.run({ effect, step, outer: storage.getStore() }, run)
 
 /** Runs what is no part of the effect that has led to it. */
 export const outsideEffects = <T>(run: () => T): T => storage.exit(run)
@@ -46,8 +54,11 @@ export function currentStep(): Step {
   return step
 }
 
-/** Whether an action of this execution is running and would wait for itself. */
-export const isInStepOf = (executionId: string): boolean => {
-  const { effect, step } = storage.getStore() ?? {}
-  return step?.over === false && effect?.executionId === executionId
+/** The executions whose actions are running here and would wait for what is called now, the innermost first. */
+export function stepsAround(): string[] {
+  const ids: string[] = []
+  for (let at = storage.getStore(); at !== undefined; at = at.outer) {
+    if (at.step?.over === false) ids.push(at.effect.executionId)
+  }
+  return ids
 }

@@ -9,13 +9,13 @@ import {
   timeoutEventId,
 } from '@harel/store-base'
 import { commandOfParent, terminateDraft } from './control.js'
-import { UnknownExecution } from './errors.js'
-import { type Host, newDraft } from './host.js'
+import { ControlRefused, UnknownExecution } from './errors.js'
+import { type Draft, type Host, newDraft } from './host.js'
 import { receive } from './invoked.js'
 import type { Definition } from './machines.js'
-import { INIT, INVOKED, RESUME, STOP, type StartData, SUSPEND } from './reserved.js'
+import { CONTINUE, DELIVERY, INIT, INVOKED, RESUME, STOP, type StartData, SUSPEND, SWEEP } from './reserved.js'
 import { childOf, type PersistedMachine, writePersisted } from './snapshot.js'
-import { advance, disarm, findMachine } from './step.js'
+import { advance, disarm, type Found, findMachine, goOn, isRunning, moveTimers } from './step.js'
 import { type Decision, update, write } from './update.js'
 
 /**
@@ -81,8 +81,14 @@ export function handleEvent(
 ): Promise<Handled> {
   return update<Handled>(host, id, event.id, async ({ execution, processed }) => {
     if (execution === undefined) throw new UnknownExecution(id)
+    if (execution.definitionId === SWEEP || execution.definitionId === DELIVERY) {
+      throw new ControlRefused(id, 'belongs to the runner and takes no events')
+    }
     if (processed) return { result: { execution, outcome: 'duplicate' } }
     if (isFinished(execution.status)) return { result: { execution, outcome: 'finished' } }
+    if (isCommand(event) && event.data.parent !== execution.parentId) {
+      return { result: { execution, outcome: 'handled' }, draft: { ...newDraft(), processedEventId: event.id } }
+    }
     check?.(execution)
     const decision =
       execution.definitionId === INVOKED ? receive(host, execution, event) : await take(host, execution, event)
@@ -98,18 +104,32 @@ async function take(host: Host, execution: Execution, event: HarelEvent): Promis
   if (event.kind === SUSPEND || event.kind === RESUME) {
     return { result: handled, draft: commandOfParent(execution, found.stored, event) }
   }
-  if (!isRunning(execution)) return { result: { execution, outcome: 'deferred' }, draft: defer(execution, event) }
-  if (isStale(found.stored, event)) return { result: handled, draft: newDraft() }
-  return { result: handled, draft: await advance(host, execution, found, { event }) }
+  if (event.kind === CONTINUE) return { result: handled, draft: await takeKept(host, execution, found) }
+  // Suspended, failed or not started; or there are others that came first.
+  if (!isRunning(execution.status) || execution.deferred.length > 0) {
+    execution.deferred = [...execution.deferred, event]
+    const draft = newDraft()
+    goOn(execution, draft)
+    return { result: { execution, outcome: 'deferred' }, draft }
+  }
+  return { result: handled, draft: await takeOne(host, execution, found, event) }
 }
 
-const isRunning = ({ status }: Execution): boolean => status === 'RUNNING' || status === 'CANCELLING'
+const takeOne = async (host: Host, execution: Execution, found: Found, event: HarelEvent): Promise<Draft> =>
+  isStale(found.stored, event) ? newDraft() : advance(host, execution, found, { event })
 
-/** Suspended, failed or not started: the event waits in the execution itself. */
-function defer(execution: Execution, event: HarelEvent) {
-  execution.deferred = [...execution.deferred, event]
-  return newDraft()
+/** The first of the events that the execution has kept. */
+async function takeKept(host: Host, execution: Execution, found: Found): Promise<Draft> {
+  const [event, ...others] = execution.deferred
+  if (event === undefined || !isRunning(execution.status)) return newDraft()
+  execution.deferred = others
+  const draft = await takeOne(host, execution, found, event)
+  goOn(execution, draft)
+  return draft
 }
+
+/** Only from its parent: another execution may have the id of a child. */
+const isCommand = ({ kind }: HarelEvent): boolean => kind === STOP || kind === SUSPEND || kind === RESUME
 
 /**
  * Whether it comes from a child that the machine has let go of. XState knows its children by ids that it uses again;
@@ -124,10 +144,20 @@ const isStale = (stored: PersistedMachine, { kind, data }: HarelEvent): boolean 
 export function fireTimer(host: Host, executionId: string, path: string, fireAt: number): Promise<boolean> {
   return update<boolean>(host, executionId, undefined, async ({ execution }) => {
     if (execution === undefined) return { result: false }
-    const { definition, stored } = findMachine(host, execution)
-    // Whoever has fired, cancelled or armed it again since it was read has done so in a commit of its own.
-    if (isFinished(execution.status) || stored.timers[path]?.at !== fireAt) return { result: false }
-    if (!isRunning(execution)) {
+    if (isFinished(execution.status)) return { result: false }
+    const known = findMachine(host, execution)
+    const { stored, moved } = known
+    if (stored.timers[path]?.at !== fireAt) {
+      // Whoever has fired, cancelled or armed it again since it was read has done so in a commit of its own.
+      if (moved === undefined) return { result: false }
+      const draft = newDraft()
+      if (isRunning(execution.status)) moveTimers(known, draft)
+      else disarm(stored, draft)
+      writePersisted(execution, stored)
+      draft.timers.set(path, draft.timers.get(path) ?? { action: 'cancel', path })
+      return { result: true, draft }
+    }
+    if (!isRunning(execution.status)) {
       const draft = newDraft()
       disarm(stored, draft)
       return { result: true, draft }
@@ -135,12 +165,15 @@ export function fireTimer(host: Host, executionId: string, path: string, fireAt:
     const { [path]: fired, ...others } = stored.timers
     if (fired === undefined) return { result: false }
     const event = newEvent({ id: timeoutEventId(executionId, path, fireAt), kind: fired.type, data: fired.data })
-    const found = { definition, stored: { ...stored, timers: others } }
+    const found = { ...known, stored: { ...stored, timers: others } }
     const draft =
       fired.to === undefined
         ? await advance(host, execution, found, { event })
         : { ...newDraft(), emits: [{ targetId: fired.to, event }] }
-    if (fired.to !== undefined) writePersisted(execution, found.stored)
+    if (fired.to !== undefined) {
+      writePersisted(execution, found.stored)
+      moveTimers(found, draft)
+    }
     // There is no mark to be kept for ever: that the timer is gone from the record is what keeps it from firing twice.
     if (!draft.timers.has(path)) draft.timers.set(path, { action: 'cancel', path })
     return { result: true, draft }

@@ -1,6 +1,6 @@
 import type { Emit, Execution, ExecutionStore, Spawn, Step, TimerOp, TraceStep } from '@harel/store-base'
 import type { AnyEventObject } from 'xstate'
-import type { KeyedQueue } from './concurrency.js'
+import type { KeyedQueue, Waits } from './concurrency.js'
 import type { Deliveries } from './deliveries.js'
 import type { Invocations } from './invocations.js'
 import type { Machines } from './machines.js'
@@ -39,6 +39,7 @@ export interface Host {
   readonly settings: Settings
   /** One step at a time for each execution, as far as this process is concerned. */
   readonly queue: KeyedQueue
+  readonly waits: Waits
   readonly invocations: Invocations
   readonly deliveries: Deliveries
   readonly sweep: Sweep

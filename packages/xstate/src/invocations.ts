@@ -1,5 +1,5 @@
 /** What this process runs of the promises, callbacks and observables that machines have invoked. */
-import { type Execution, type HarelEvent, isFinished, NotSerializable, newExecution, newId } from '@harel/store-base'
+import { type Execution, type HarelEvent, isFinished, newExecution, newId, StoreError } from '@harel/store-base'
 import {
   type AnyActorLogic,
   type AnyActorRef,
@@ -188,8 +188,12 @@ export class Invocations {
         )
         return
       } catch (error) {
-        // No attempt would help; so it ends, as with a result that JSON does not carry.
-        if (error instanceof NotSerializable && 'eventId' in said) return this.#tell(id, attempt, { error })
+        if (isFinal(error)) {
+          // Trying again would only call for the same again.
+          if ('error' in said) throw error
+          said = { error }
+          continue
+        }
         // What is not told is done again, by whoever takes it up when the lease has run out.
         if (tries >= settings.maxAttempts || signal.aborted) throw error
         await pause(Math.min(5, 0.05 * 2 ** tries) * settings.random(), signal)
@@ -221,6 +225,11 @@ export class Invocations {
     )
   }
 }
+
+/** Whether a store, or JSON, never takes what was said. */
+const isFinal = (error: unknown): boolean => error instanceof StoreError && !error.retryable && FINAL.has(error.code)
+
+const FINAL: ReadonlySet<string> = new Set(['NOT_SERIALIZABLE', 'COMMIT_TOO_LARGE', 'INVALID_ARGUMENT'])
 
 /** The result that XState's last event of an actor tells of. */
 function resultOf(event: AnyEventObject, actorId: string): Result | undefined {

@@ -15,6 +15,7 @@ import {
 import { currentStep } from './effect.js'
 import { ActorNotRestorable } from './errors.js'
 
+const MARK = 'xstate$$type'
 const REFERENCE = 1
 const ERROR = 'error'
 
@@ -92,7 +93,8 @@ const DEPTH = 256
 /**
  * The value with each reference and each error in its stored form. What is plain already is returned as it is.
  *
- * @throws NotSerializable for a reference to an actor that is no execution
+ * @throws NotSerializable for a reference to an actor that is no execution, and for JSON that would be read as one: what
+ *   comes from outside must not be able to name an execution
  */
 export function encode(value: unknown, path: string, depth = DEPTH): unknown {
   if (typeof value !== 'object' || value === null || depth === 0) return value
@@ -105,6 +107,7 @@ export function encode(value: unknown, path: string, depth = DEPTH): unknown {
     if (id === undefined) throw new NotSerializable(path, 'refers to an actor that is no execution')
     return { xstate$$type: REFERENCE, id }
   }
+  if (MARK in value) throw new NotSerializable(`${path}.${MARK}`, 'is a key that is kept for references to executions')
   return mapped(value, (member, key) =>
     encode(member, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`, depth - 1),
   )
@@ -113,7 +116,7 @@ export function encode(value: unknown, path: string, depth = DEPTH): unknown {
 /** The opposite of `encode`; `refer` gives the reference to an execution. */
 export function decode(value: unknown, refer: (executionId: string) => AnyActorRef): unknown {
   if (typeof value !== 'object' || value === null) return value
-  if ('xstate$$type' in value) {
+  if (MARK in value) {
     const { xstate$$type: type, id, name, message, code } = value as { [key: string]: unknown }
     if (type === REFERENCE && typeof id === 'string') return refer(id)
     if (type === ERROR) return Object.assign(new Error(String(message)), { name }, isCode(code) && { code })

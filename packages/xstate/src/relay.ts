@@ -1,6 +1,6 @@
 /** Carries on what commits have enqueued: first what this process has committed itself, by its own seqs. */
 import type { DueTimer, Emit } from '@harel/store-base'
-import { Pool } from './concurrency.js'
+import { KeyedQueue, Pool } from './concurrency.js'
 import type { Committed, Host } from './host.js'
 import { isPassing, perform, type SpawnWork, spawnWork, subjectOf, type Work } from './work.js'
 
@@ -23,6 +23,8 @@ export class Relay {
   /** Seqs of the outbox that this process is working on. */
   readonly #known = new Set<number>()
   readonly #started = new Set<string>()
+  /** What is for one execution is done in the order in which it was committed: its start, then its events. */
+  readonly #order = new KeyedQueue()
 
   constructor(host: Host) {
     this.#host = host
@@ -34,9 +36,8 @@ export class Relay {
   commit({ execution, draft, seqs }: Committed): void {
     for (const spawn of draft.spawns) {
       const work = spawnWork({ ...spawn, parentId: execution.id })
-      if (work !== undefined) this.#add(() => this.spawn(work))
+      if (work !== undefined) this.#add(() => this.#order.run(work.childId, () => this.spawn(work)))
     }
-    // One after the other for each target, so that they arrive in the order in which they were sent.
     const byTarget = Map.groupBy(
       draft.emits.map((emit, index): Entry & { emit: Emit } => ({
         emit,
@@ -45,9 +46,9 @@ export class Relay {
       })),
       ({ emit }) => emit.targetId,
     )
-    for (const entries of byTarget.values()) {
+    for (const [target, entries] of byTarget) {
       for (const { seq } of entries) this.#known.add(seq)
-      const added = this.#add(() => this.events(entries))
+      const added = this.#add(() => this.#order.run(target ?? '', () => this.events(entries)))
       if (!added) for (const { seq } of entries) this.#known.delete(seq)
     }
   }

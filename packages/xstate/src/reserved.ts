@@ -21,6 +21,9 @@ export const STOP = 'xstate.stop'
 export const SUSPEND = 'harel.suspend'
 export const RESUME = 'harel.resume'
 
+/** Lets an execution handle the first of the events that it has kept. */
+export const CONTINUE = 'harel.continue'
+
 /** Asks a machine to come to an end in its own way. */
 export const CANCEL = 'harel.cancel'
 

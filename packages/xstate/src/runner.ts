@@ -10,7 +10,7 @@ import {
 } from '@harel/store-base'
 import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
 import { checkCreate, checkListener, checkSend, checkStore } from './arguments.js'
-import { KeyedQueue, pause } from './concurrency.js'
+import { atMost, KeyedQueue, pause, Waits } from './concurrency.js'
 import { cancel, redrive, resume, suspend, terminate } from './control.js'
 import { Deliveries, type Parked } from './deliveries.js'
 import { RunnerClosed, UnknownEvent, UnknownExecution } from './errors.js'
@@ -33,6 +33,9 @@ export interface SendOptions {
   /** By which the event is told from others: with one that was handled before, nothing happens. Default: a random one. */
   eventId?: string
 }
+
+/** How long, in seconds, `close` waits for steps that have begun. */
+const PATIENCE = 5
 
 /** Takes an event that a machine has emitted, and the execution as it was committed. */
 export type Listener<Event> = (event: Event, execution: Execution) => void
@@ -70,6 +73,7 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
       machines: new Machines(options.machines),
       settings,
       queue: new KeyedQueue(),
+      waits: new Waits(),
       signal: this.#abort.signal,
       committed: (commit: Committed) => this.#committed(commit),
     } as { -readonly [K in keyof Host]: Host[K] }
@@ -297,11 +301,16 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
     this.#closing.abort()
     this.#alarms.stop()
     this.#relay.stop()
-    const inTime = new AbortController()
-    await Promise.race([this.#relay.idle().then(() => inTime.abort()), pause(5, inTime.signal)])
-    await this.#host.invocations.close()
-    this.#abort.abort()
-    await this.#relay.idle()
+    await atMost(PATIENCE, this.#idle())
+    await atMost(PATIENCE, this.#host.invocations.close())
+    this.#abort.abort(new RunnerClosed())
+    // What does not heed the signal is not waited for: it commits nothing any more.
+    await atMost(PATIENCE, this.#idle())
+  }
+
+  /** Until no step is under way, whoever has asked for it. */
+  async #idle(): Promise<void> {
+    await Promise.all([this.#relay.idle(), this.#host.queue.idle()])
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

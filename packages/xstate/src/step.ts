@@ -3,19 +3,21 @@ import {
   type Execution,
   encodeJson,
   type HarelEvent,
+  InvalidArgument,
   type JsonObject,
   type JsonValue,
   newEvent,
   type Step,
   StoreError,
+  type TimerOp,
 } from '@harel/store-base'
 import type { AnyActorRef, AnyActorScope, AnyEventObject, AnyMachineSnapshot, StateValue } from 'xstate'
-import { type Action, collect, Thrown } from './actions.js'
+import { type Action, causeOf, collect, Thrown } from './actions.js'
 import { ActionFailed, RunnerError } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import type { Definition } from './machines.js'
 import { decode, encode } from './references.js'
-import { INIT } from './reserved.js'
+import { CONTINUE, INIT } from './reserved.js'
 import {
   activePath,
   childOf,
@@ -31,9 +33,11 @@ import {
 export interface Found {
   readonly definition: Definition
   readonly stored: PersistedMachine
+  /** After a migration: what brings the queue of timers in line with those that are stored now. */
+  readonly moved?: readonly TimerOp[]
 }
 
-/** @throws UnknownMachine */
+/** @throws UnknownMachine, and InvalidArgument for what `migrate` must not return */
 export function findMachine(host: Host, execution: Execution): Found {
   const stored = readPersisted(execution)
   const { definitionId } = execution
@@ -44,9 +48,38 @@ export function findMachine(host: Host, execution: Execution): Found {
     const newest = host.machines.newest(definitionId)
     const migration = { executionId: execution.id, definitionId, from: stored.version, to: newest.version }
     const moved = migrate(structuredClone(stored), migration)
-    if (moved !== undefined) return { definition: newest, stored: { ...moved, version: newest.version } }
+    if (moved !== undefined) {
+      checkMigrated(moved)
+      const next = { ...moved, version: newest.version }
+      return { definition: newest, stored: next, moved: timersMoved(stored.timers, next.timers) }
+    }
   }
   return { definition: host.machines.get(definitionId, stored.version), stored }
+}
+
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function checkMigrated(moved: PersistedMachine): void {
+  const parts = isObject(moved) ? [moved.context, moved.children, moved.timers, moved.history] : [undefined]
+  if (parts.every(isObject)) return
+  const allowed = 'what it was given, changed, with its context, children, timers and history; or undefined'
+  throw new InvalidArgument('the result of migrate', moved, allowed)
+}
+
+type Timers = PersistedMachine['timers']
+
+const timersMoved = (before: Timers, after: Timers): TimerOp[] => [
+  ...Object.keys(before)
+    .filter((path) => after[path] === undefined)
+    .map((path): TimerOp => ({ action: 'cancel', path })),
+  ...Object.entries(after)
+    .filter(([path, { at }]) => before[path]?.at !== at)
+    .map(([path, { at }]): TimerOp => ({ action: 'schedule', path, fireAt: at })),
+]
+
+/** What the step itself has decided about a timer goes before. */
+export function moveTimers({ moved = [] }: Found, draft: Draft): void {
+  for (const op of moved) if (!draft.timers.has(op.path)) draft.timers.set(op.path, op)
 }
 
 interface Cause {
@@ -67,8 +100,8 @@ export async function advance(host: Host, execution: Execution, found: Found, ca
   try {
     const taken = transition(host, execution, { ...found, stored }, event)
     if (taken.snapshot.status === 'error') throw taken.snapshot.error
-    const id = event.kind === INIT ? 'start' : event.id
-    const collected = await collect({ host, execution, definition: found.definition, stored, ...taken, cause: id })
+    const { definition } = found
+    const collected = await collect({ host, execution, definition, stored, ...taken, cause: causeOf(event) })
     ;({ draft, names } = collected)
     settle(execution, collected.next, taken.snapshot, draft)
   } catch (caught) {
@@ -78,6 +111,7 @@ export async function advance(host: Host, execution: Execution, found: Found, ca
     if (host.settings.onActionError === 'raise') throw new ActionFailed(execution.id, error)
     draft = fail(execution, found.stored, event, error)
   }
+  moveTimers(found, draft)
   execution.processedEvents += 1
   describe(host, execution, draft, { ...from, cause, names })
   return draft
@@ -223,6 +257,14 @@ export function rearm({ timers }: PersistedMachine, draft: Draft): void {
     draft.timers.set(path, { action: 'schedule', path, fireAt: at })
   }
 }
+
+/** Has the events that were kept handled, in their order: each in a step of its own, which then asks for the next one. */
+export function goOn({ id, status, deferred }: Execution, draft: Draft): void {
+  if (isRunning(status) && deferred.length > 0) draft.emits.push({ targetId: id, event: newEvent({ kind: CONTINUE }) })
+}
+
+/** Whether it handles events now; otherwise they are kept. */
+export const isRunning = (status: Execution['status']): boolean => status === 'RUNNING' || status === 'CANCELLING'
 
 interface Described {
   readonly fromStatus: Execution['status']

@@ -1,7 +1,7 @@
 /** The one way in which an execution changes: load, decide, commit; on a conflict all of it again. */
 import { type Execution, StoreConflict, stamp } from '@harel/store-base'
 import { pause } from './concurrency.js'
-import { isInStepOf, outsideEffects } from './effect.js'
+import { outsideEffects, stepsAround } from './effect.js'
 import { ControlRefused, TooManyConflicts } from './errors.js'
 import type { Draft, Host } from './host.js'
 
@@ -24,7 +24,7 @@ export interface Loaded {
  * Lets `decide` change an execution and writes that in one commit. Nothing is written if it throws.
  *
  * @param eventId  the event whose mark is looked up with the execution, if any
- * @throws ControlRefused in an action of the execution itself, which would wait for its own end
+ * @throws ControlRefused in an action that would, in the end, wait for itself
  * @throws TooManyConflicts when others were faster in each of `maxConflicts` attempts
  */
 export function update<R>(
@@ -33,9 +33,22 @@ export function update<R>(
   eventId: string | undefined,
   decide: (loaded: Loaded) => Decision<R> | Promise<Decision<R>>,
 ): Promise<R> {
-  if (isInStepOf(id)) {
-    return Promise.reject(new ControlRefused(id, 'is in the middle of this step; use raise or sendTo in its machine'))
+  const around = stepsAround()
+  if (host.waits.leadTo(around, id)) {
+    const reason = 'is in the middle of a step that would wait for this one; use raise or sendTo in its machine'
+    return Promise.reject(new ControlRefused(id, reason))
   }
+  const [waiting] = around
+  const run = () => inTurn(host, id, eventId, decide)
+  return waiting === undefined ? run() : host.waits.during(waiting, id, run)
+}
+
+function inTurn<R>(
+  host: Host,
+  id: string,
+  eventId: string | undefined,
+  decide: (loaded: Loaded) => Decision<R> | Promise<Decision<R>>,
+): Promise<R> {
   return host.queue.run(id, async () => {
     const { maxConflicts } = host.settings
     for (let attempt = 1; ; attempt++) {

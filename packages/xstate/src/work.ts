@@ -1,10 +1,18 @@
 /** What there is to do for executions besides the events from outside, and how it is done. */
-import { type HarelEvent, type SpawnEntry, StoreConflict, StoreError } from '@harel/store-base'
+import {
+  ExecutionAlreadyExists,
+  type HarelEvent,
+  newEvent,
+  type SpawnEntry,
+  StoreConflict,
+  StoreError,
+} from '@harel/store-base'
 import { RunnerError, UnknownMachine } from './errors.js'
 import { fireTimer, handleEvent, start } from './handle.js'
 import type { Host } from './host.js'
 import { INVOKED, LEASE_PATH, RETRY_PATH, type StartData } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
+import { errorData } from './step.js'
 
 /** A child to be started. */
 export interface SpawnWork {
@@ -42,7 +50,10 @@ export async function perform(host: Host, work: Work, isFresh = false): Promise<
     else if (work.kind === 'spawn') await startChild(host, work, isFresh)
     else if (work.path === LEASE_PATH) return await host.invocations.takeUp(work.executionId)
     else if (work.path === RETRY_PATH) await host.deliveries.retry(work.executionId)
-    else await fireTimer(host, work.executionId, work.path, work.fireAt)
+    else if (!(await fireTimer(host, work.executionId, work.path, work.fireAt))) {
+      // It is armed no more, and whoever has seen to that did not know this one: it would be found due for ever.
+      await host.store.deleteTimer(work.executionId, work.path, work.fireAt)
+    }
     return true
   } catch (error) {
     if (error instanceof UnknownMachine) return false
@@ -52,15 +63,25 @@ export async function perform(host: Host, work: Work, isFresh = false): Promise<
 
 async function startChild(host: Host, { parentId, childId: id, data }: SpawnWork, isFresh: boolean): Promise<void> {
   // Looked for first: a start that comes too late would run its actions for nothing.
-  if (!isFresh && (await host.store.load(id)) !== undefined) return
+  const known = isFresh ? undefined : await host.store.load(id)
+  if (known !== undefined) return known.parentId === parentId ? undefined : tellTaken(host, parentId, id, data)
   try {
     if (data.definitionId === INVOKED) return await host.invocations.create(id, parentId, data)
     const definition = host.machines.get(data.definitionId, data.version)
     await start(host, { id, definition, input: data.input, parent: { id: parentId, data } })
   } catch (error) {
-    // It was started before.
     if (!(error instanceof StoreConflict)) throw error
+    const other = await host.store.load(id)
+    // Otherwise it was started before, and may have been purged since.
+    if (other !== undefined && other.parentId !== parentId) await tellTaken(host, parentId, id, data)
   }
+}
+
+/** The machine gets an error for a child that cannot be started, because an execution of others has its id. */
+async function tellTaken(host: Host, parentId: string, id: string, { actorId }: StartData): Promise<void> {
+  const data = { error: errorData(new ExecutionAlreadyExists(id)), actorId, executionId: id }
+  const event = newEvent({ id: `${id}:taken`, kind: `xstate.error.actor.${actorId}`, data })
+  await handleEvent(host, parentId, event)
 }
 
 /** Whether trying again may help before anybody has done anything about it, so that it is no attempt to be counted. */

@@ -1,0 +1,249 @@
+/** What a runner does not let happen: what hangs, what is refused for ever, what looks like something else. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { newEvent, newExecution } from '@harel/store-base'
+import { currentEffect, execution } from '@harel/xstate'
+import { describe, expect, test } from 'vitest'
+import { type AnyActorRef, type AnyStateMachine, createMachine, fromCallback, fromPromise, sendTo, setup } from 'xstate'
+import { all, keepRunning, openStore, runnerOn, stored, TestClock, until } from './helpers.js'
+
+const anyEvent = { types: { events: {} as { type: string; [key: string]: unknown } } }
+
+const HALF = 'half a pair: \ud83d'
+const deep = () => {
+  let value: unknown = 1
+  for (let n = 0; n < 250; n++) value = [value]
+  return value
+}
+
+describe('what no store takes', () => {
+  test.each([
+    ['half a surrogate pair', () => HALF],
+    ['what is too deep', deep],
+    ['JSON that looks like a reference', () => ({ xstate$$type: 1, id: 'victim' })],
+  ])('as the result of a promise is an error at once, and the promise is called once: %s', async (_, make) => {
+    const store = await openStore()
+    let calls = 0
+    const work = fromPromise(async () => {
+      calls += 1
+      return make()
+    })
+    const machine = setup({ ...anyEvent, actors: { work } }).createMachine({
+      id: 'm',
+      initial: 'on',
+      states: { on: { invoke: { src: 'work', onDone: 'done', onError: 'refused' } }, done: {}, refused: {} },
+    })
+    const runner = runnerOn(store, { machines: [machine] })
+    keepRunning(runner)
+    await runner.create('m', { id: 'm' })
+    await until(async () => (await stored(store, 'm')).activePath === 'refused')
+    expect(calls).toBe(1)
+  })
+
+  test('as an event of a callback ends the callback with an error', async () => {
+    const store = await openStore()
+    const talk = fromCallback(({ sendBack }) => sendBack({ type: 'SAID', text: HALF }))
+    const machine = setup({ ...anyEvent, actors: { talk } }).createMachine({
+      id: 'm',
+      initial: 'on',
+      states: { on: { invoke: { src: 'talk', onError: 'refused' }, on: { SAID: 'heard' } }, heard: {}, refused: {} },
+    })
+    const runner = runnerOn(store, { machines: [machine] })
+    keepRunning(runner)
+    await runner.create('m', { id: 'm' })
+    await until(async () => (await stored(store, 'm')).activePath === 'refused')
+  })
+
+  const bad = sendTo(() => execution('x'), { type: 'X', given: new Map() })
+  test.each<[string, object]>([
+    ['in the context', { context: { text: HALF } }],
+    ['in what is sent', { entry: ['act', bad] }],
+    ['in the input of a child', { invoke: { src: 'kid', input: new Map() } }],
+  ])('keeps the actions of the step from being run: %s', async (_, config) => {
+    const store = await openStore()
+    let calls = 0
+    const act = () => {
+      calls += 1
+    }
+    const kid = setup({}).createMachine({ id: 'kid' })
+    const machine: AnyStateMachine = setup({ ...anyEvent, actors: { kid }, actions: { act } }).createMachine({
+      id: 'm',
+      entry: 'act',
+      ...config,
+    })
+    const runner = runnerOn(store, { machines: [machine] })
+    await expect(runner.create('m', { id: 'm' })).rejects.toMatchObject({ code: 'NOT_SERIALIZABLE' })
+    expect(calls).toBe(0)
+    expect(await store.load('m')).toBeUndefined()
+  })
+})
+
+test('JSON from outside cannot name an execution', async () => {
+  const store = await openStore()
+  const machine = setup(anyEvent).createMachine({
+    id: 'm',
+    on: { ASK: { actions: sendTo(({ event }) => event.from as AnyActorRef, { type: 'X' }) } },
+  })
+  const runner = runnerOn(store, { machines: [machine] })
+  const from = { xstate$$type: 1, id: 'victim' }
+  await runner.create('m', { id: 'm' })
+  await expect(runner.send('m', { type: 'ASK', from })).rejects.toMatchObject({ code: 'NOT_SERIALIZABLE' })
+  await expect(runner.send('m', { type: 'ASK', list: [{ deep: from }] })).rejects.toThrow(
+    'event.list[0].deep.xstate$$type',
+  )
+  await expect(runner.create('m', { input: from } as never)).rejects.toMatchObject({ code: 'NOT_SERIALIZABLE' })
+})
+
+describe('actions that send by the runner', () => {
+  const setUp = async () => {
+    const store = await openStore()
+    const machine = setup({
+      ...anyEvent,
+      actions: {
+        ask: (async ({ event }: { event: { to: string; back?: string; before?: number } }) => {
+          await sleep(event.before ?? 0)
+          await runner.send(event.to, { type: event.back === undefined ? 'STOP' : 'ASK', to: event.back } as never)
+        }) as never,
+      },
+    }).createMachine({ id: 'm', on: { ASK: { actions: 'ask' }, STOP: {} } })
+    const runner = runnerOn(store, { machines: [machine] })
+    for (const id of ['a', 'b', 'c']) await runner.create('m', { id })
+    return { store, runner }
+  }
+
+  test('are refused where they would wait for themselves, over others too', async () => {
+    const { store, runner } = await setUp()
+    await runner.send('a', { type: 'ASK', to: 'b', back: 'a' })
+    expect(await stored(store, 'b')).toMatchObject({ status: 'FAILED', error: expect.stringContaining('"a"') })
+    expect((await stored(store, 'a')).status).toBe('RUNNING')
+  })
+
+  test('never wait for each other', async () => {
+    const { store, runner } = await setUp()
+    await Promise.all([
+      runner.send('a', { type: 'ASK', to: 'b', before: 20 }),
+      runner.send('b', { type: 'ASK', to: 'c', back: 'a', before: 10 }),
+    ])
+    const all = await Promise.all(['a', 'b', 'c'].map((id) => stored(store, id)))
+    expect(all.map(({ status }) => status)).toEqual(['FAILED', 'RUNNING', 'RUNNING'])
+  })
+})
+
+test('an action that takes longer than the lease is reported', async () => {
+  const store = await openStore()
+  const machine = setup({ ...anyEvent, actions: { act: (() => sleep(200)) as never } }).createMachine({
+    id: 'm',
+    entry: 'act',
+  })
+  const runner = runnerOn(store, { machines: [machine], lease: 0.05 })
+  await runner.create('m', { id: 'slow' })
+  expect(runner.warnings).toEqual([expect.stringContaining('the action act of slow')])
+})
+
+test('what could not be handled at once is reported when it fails first', async () => {
+  const store = await openStore()
+  const machine = setup(anyEvent).createMachine({ id: 'm', entry: sendTo(() => execution('nobody'), { type: 'X' }) })
+  const runner = runnerOn(store, { machines: [machine] })
+  await runner.create('m', { id: 'm' })
+  await runner.settled()
+  expect(runner.warnings).toEqual([expect.stringContaining('event for nobody has failed')])
+})
+
+test('an event for a record of the runner itself is parked', async () => {
+  const store = await openStore()
+  const clock = new TestClock()
+  const runner = runnerOn(store, { machines: [], clock: clock.read, maxAttempts: 1 })
+  keepRunning(runner)
+  await until(async () => (await store.load('harel.sweep')) !== undefined)
+  await store.commit(newExecution({ id: 'x', definitionId: 'other' }), {
+    emits: [{ targetId: 'harel.sweep', event: newEvent({ kind: 'X' }) }],
+  })
+  await until(async () => {
+    clock.now += 10
+    return (await all(runner.parked())).length === 1
+  })
+})
+
+describe('close', () => {
+  const setUp = async (act: () => unknown) => {
+    const store = await openStore()
+    const machine = setup({ ...anyEvent, actions: { act: act as never } }).createMachine({
+      id: 'm',
+      initial: 'a',
+      states: { a: { on: { GO: { target: 'b', actions: 'act' } } }, b: {} },
+    })
+    const runner = runnerOn(store, { machines: [machine] })
+    await runner.create('m', { id: 'm' })
+    return { store, runner, sent: runner.send('m', { type: 'GO' }) }
+  }
+
+  test('waits for the steps that have begun, whoever has asked for them', async () => {
+    const { store, runner, sent } = await setUp(() => sleep(100))
+    await sleep(20)
+    await runner.close()
+    expect((await stored(store, 'm')).activePath).toBe('b')
+    expect((await sent).outcome).toBe('handled')
+  })
+
+  test('gives up a step that does not end; it writes nothing any more, and its caller is told why', async () => {
+    const { store, runner, sent } = await setUp(() => {
+      const { signal } = currentEffect()
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    })
+    const refused = expect(sent).rejects.toMatchObject({ code: 'RUNNER_CLOSED' })
+    await sleep(20)
+    await runner.close()
+    await refused
+    expect((await stored(store, 'm')).activePath).toBe('a')
+  }, 15_000)
+})
+
+describe('timers of a machine that is migrated', () => {
+  const version = (name: string, state: string): AnyStateMachine =>
+    createMachine({
+      id: 'm',
+      version: name,
+      initial: state,
+      states: { [state]: { on: { X: {} }, after: { 1000: 'late' } }, late: { type: 'final' } },
+    })
+
+  const setUp = async (move: boolean) => {
+    const store = await openStore()
+    const clock = new TestClock()
+    await runnerOn(store, { machines: [version('1', 'old')], clock: clock.read }).create('m', { id: 'm' } as never)
+    const runner = runnerOn(store, {
+      machines: [version('2', 'new')],
+      clock: clock.read,
+      migrate: ({ timers: { 'xstate.after.1000.m.old': timer, ...others }, ...stored }) => {
+        const id = 'xstate.after.1000.m.new'
+        return { ...stored, value: 'new', timers: timer && move ? { ...others, [id]: { ...timer, type: id } } : others }
+      },
+    })
+    return { store, clock, runner }
+  }
+
+  test.each([true, false])(
+    'fire where they were moved to, and only there (touched by an event before: %s)',
+    async (touched) => {
+      const { store, clock, runner } = await setUp(true)
+      if (touched) await runner.send('m', { type: 'X' } as never)
+      clock.now += 2
+      keepRunning(runner)
+      await until(async () => (await stored(store, 'm')).status === 'DONE')
+      expect(await store.dueTimers(1e12)).toEqual([])
+    },
+  )
+
+  test('are gone from the queue when they were left out', async () => {
+    const { store, clock, runner } = await setUp(false)
+    clock.now += 2
+    keepRunning(runner)
+    await until(async () => (await store.dueTimers(1e12)).length === 0)
+    expect((await stored(store, 'm')).status).toBe('RUNNING')
+  })
+
+  test.each([null, 5, {}, Promise.resolve({})])('and what is no machine is refused: %s', async (moved) => {
+    const { store } = await setUp(true)
+    const runner = runnerOn(store, { machines: [version('2', 'new')], migrate: (() => moved) as never })
+    await expect(runner.send('m', { type: 'X' } as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  })
+})
