@@ -12,6 +12,7 @@ import { runEffect, type Step } from './effect.js'
 import { ActorNotRestorable } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import { actorLogic, type Definition, isMachine } from './machines.js'
+import { checkName, count, unnamed } from './names.js'
 import { bind, encode, executionIdOf } from './references.js'
 import { INIT, INVOKED, STOP, type StartData } from './reserved.js'
 import { keptChildren, type PersistedMachine, persist, RESERVED_KEY } from './snapshot.js'
@@ -224,7 +225,7 @@ function delayed(
   draft: Draft,
   { to, event, id, delay = 0 }: Sending,
 ): void {
-  const path = id ?? `send.${count(execution, 'send')}`
+  const path = id === undefined ? unnamed(execution, 'timer') : checkName(execution, 'timer', id)
   const at = host.settings.clock() + delay / 1000
   const { targetId, kind, data } =
     to === undefined
@@ -238,13 +239,6 @@ function delayed(
 function endTimers(next: PersistedMachine, draft: Draft): void {
   for (const path of Object.keys(next.timers)) draft.timers.set(path, { action: 'cancel', path })
   next.timers = {}
-}
-
-/** How often something of this name has been numbered; kept in the record. */
-function count(execution: Execution, name: string): number {
-  const n = (execution.invokeSeq[name] ?? 0) + 1
-  execution.invokeSeq = { ...execution.invokeSeq, [name]: n }
-  return n
 }
 
 type Spawned = Actor<AnyActorLogic>
@@ -279,7 +273,7 @@ function startChildren(taken: Taken, next: PersistedMachine, draft: Draft): Set<
 
 function startChild({ host, execution, definition }: Taken, next: PersistedMachine, draft: Draft, ref: Spawned): void {
   // A child without an id gets one from XState that the next process would give to another.
-  if (/^x:\d+$/.test(ref.id)) ref.id = `x.${count(execution, 'x')}`
+  ref.id = /^x:\d+$/.test(ref.id) ? unnamed(execution, 'actor') : checkName(execution, 'actor', ref.id)
   const n = count(execution, ref.id)
   const suffix = n === 1 && !ref.id.includes('#') ? '' : `#${n}`
   const childId = `${execution.id}:${ref.id}${suffix}`

@@ -174,7 +174,7 @@ export function keptChildren(
 ): { [actorId: string]: PersistedChild } {
   const kept: { [actorId: string]: PersistedChild } = {}
   for (const ref of Object.values(snapshot.children) as (AnyActorRef | undefined)[]) {
-    const child = ref === undefined || gone.has(ref) ? undefined : known[ref.id]
+    const child = ref === undefined || gone.has(ref) || !Object.hasOwn(known, ref.id) ? undefined : known[ref.id]
     if (ref !== undefined && child !== undefined && executionIdOf(ref) === child.id) kept[ref.id] = child
   }
   return kept

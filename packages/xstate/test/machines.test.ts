@@ -291,13 +291,13 @@ describe.each(stores)('on $name', ({ open }) => {
     for (const type of ['NAMED', 'UNNAMED', 'INC', 'UNNAMED', 'INC']) await runner.send('r', { type })
     await runner.settled()
     expect(await contextOf(store, 'r:it')).toEqual({ n: 2 })
-    expect(await contextOf(store, 'r:x.1')).toEqual({ n: 2 })
-    expect(await contextOf(store, 'r:x.2')).toEqual({ n: 1 })
+    expect(await contextOf(store, 'r:harel.actor.1')).toEqual({ n: 2 })
+    expect(await contextOf(store, 'r:harel.actor.2')).toEqual({ n: 1 })
     expect(await contextOf(store, 'r')).toEqual({
       named: { xstate$$type: 1, id: 'r:it' },
       unnamed: [
-        { xstate$$type: 1, id: 'r:x.1' },
-        { xstate$$type: 1, id: 'r:x.2' },
+        { xstate$$type: 1, id: 'r:harel.actor.1' },
+        { xstate$$type: 1, id: 'r:harel.actor.2' },
       ],
     })
   })
