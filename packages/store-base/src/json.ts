@@ -6,6 +6,8 @@ import type { JsonValue } from './records.js'
 /** How deep Python nests in one stored text, the outermost container included: deeper texts cannot be read back. */
 export const MAX_NESTING = 200
 
+const TOO_DEEP = `lies deeper than ${MAX_NESTING} levels in the stored text`
+
 /** Reports something about a value at a path below it. */
 interface Problem {
   reason: string
@@ -41,7 +43,7 @@ function find(value: unknown, depth: number, numbers: Numbers): Problem | undefi
       return problem(`is a ${typeof value}, which JSON has no text for`)
   }
   if (value === null) return undefined
-  if (depth === 0) return problem(`lies deeper than ${MAX_NESTING} levels in the stored text, or contains itself`)
+  if (depth === 0) return problem(TOO_DEEP)
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) {
       const found = find(value[index], depth - 1, numbers)
@@ -89,6 +91,18 @@ const kindOf = (value: object): string => {
   return typeof name === 'string' && name !== '' ? `an object of class ${name.slice(0, 60)}` : 'no plain object'
 }
 
+/** How far down the path, from the inside out, the first container stands that is one of those around it. */
+function cycle(value: unknown, insideOut: readonly (string | number)[]): number | undefined {
+  const around = new Set([value])
+  let inner = value
+  for (const [steps, key] of insideOut.toReversed().entries()) {
+    inner = (inner as Record<string | number, unknown>)[key]
+    if (around.has(inner)) return steps + 1
+    around.add(inner)
+  }
+  return undefined
+}
+
 const identifier = /^[A-Za-z_$][\w$]*$/
 
 const pathText = (root: string, insideOut: readonly (string | number)[]): string => {
@@ -117,7 +131,11 @@ export function validateSerializable(
   options: { enclosing?: number; numbers?: Numbers } = {},
 ): asserts value is JsonValue {
   const found = find(value, MAX_NESTING - (options.enclosing ?? 1), options.numbers ?? 'exact')
-  if (found !== undefined) throw new NotSerializable(pathText(name, found.path), found.reason, found.cause)
+  if (found === undefined) return
+  const { path, reason, cause } = found
+  const steps = reason === TOO_DEEP ? cycle(value, path) : undefined
+  if (steps !== undefined) throw new NotSerializable(pathText(name, path.slice(-steps)), 'contains itself')
+  throw new NotSerializable(pathText(name, path), reason, cause)
 }
 
 /**

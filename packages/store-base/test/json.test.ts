@@ -24,6 +24,8 @@ class Money {
 const cyclic: { list: unknown[] } = { list: [] }
 cyclic.list.push(cyclic)
 
+const deep = (levels: number): object => (levels === 0 ? {} : { a: deep(levels - 1) })
+
 const oncePrototype = Object.create(Object.assign(Object.create(null), { toJSON: () => 'CANARY' }))
 
 describe('a value that JSON does not carry', () => {
@@ -54,7 +56,9 @@ describe('a value that JSON does not carry', () => {
     ['a weak map', { a: new WeakMap() }, 'context.a'],
     ['the Date of another realm', { a: runInNewContext('new Date(0)') }, 'context.a'],
     ['the class instance of another realm', { a: runInNewContext('new (class Money {})()') }, 'context.a'],
-    ['a value that contains itself', cyclic, `context${'.list[0]'.repeat(37).slice(0, 293)}…`],
+    ['a value that contains itself', cyclic, 'context.list[0]'],
+    ['a value below which one contains itself', { a: [cyclic] }, 'context.a[0].list[0]'],
+    ['a value that is nested too deep', deep(300), `context${'.a'.repeat(200).slice(0, 293)}…`],
     ['undefined itself', undefined, 'context'],
     ['a function itself', () => 1, 'context'],
   ])('is refused with the path to it: %s', (_, value, path) => {

@@ -148,7 +148,7 @@ export class TooManyConflicts extends RunnerError {
   }
 }
 
-/** The execution is not in a status that the command acts on. Nothing was written. */
+/** The execution is no machine, or not in a status that the command acts on. Nothing was written. */
 export class ControlRefused extends RunnerError {
   static override readonly code = 'CONTROL_REFUSED'
   readonly executionId: string

@@ -5,9 +5,10 @@
  */
 import type { ChildState, Execution, JsonObject, JsonValue } from '@harel/store-base'
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, Snapshot, StateValue } from 'xstate'
-import { MachineChanged, UnknownMachine } from './errors.js'
+import { ControlRefused, MachineChanged, UnknownMachine } from './errors.js'
 import { type Definition, statesOf } from './machines.js'
 import { ACTIVE, confine, decode, encode, executionIdOf, reference } from './references.js'
+import { DELIVERY, INVOKED, SWEEP } from './reserved.js'
 
 /** The one member of an execution's context that belongs to this package. */
 export const RESERVED_KEY = 'xstate'
@@ -57,8 +58,17 @@ export interface PersistedMachine {
   command?: number
 }
 
-/** @throws UnknownMachine for what was not written by this package */
+/** Why a command on a machine cannot be for an execution of the runner's own. */
+const NO_MACHINE = new Map([
+  [INVOKED, 'is no machine, but what one has invoked'],
+  [DELIVERY, 'is no machine, but something that could not be delivered; use unpark or discard'],
+  [SWEEP, 'belongs to the runner'],
+])
+
+/** @throws ControlRefused for what is no machine, UnknownMachine for what was not written by this package */
 export function readPersisted(execution: Execution): PersistedMachine {
+  const reason = NO_MACHINE.get(execution.definitionId)
+  if (reason !== undefined) throw new ControlRefused(execution.id, reason)
   const stored = execution.context[RESERVED_KEY] as unknown as PersistedMachine | undefined
   if (typeof stored?.version !== 'string') throw new UnknownMachine(execution.definitionId, null, [])
   return { ...stored, history: execution.history as PersistedMachine['history'] }
@@ -97,8 +107,9 @@ export function unstarted(execution: Execution): Pick<Restored, 'self' | 'refer'
   return { self, refer: (id) => (id === execution.id ? self : reference(id)) }
 }
 
-/** @throws MachineChanged */
+/** @throws MachineChanged, ControlRefused before the start has succeeded */
 export function restore(execution: Execution, stored: PersistedMachine, { id, machine }: Definition): Restored {
+  if (stored.value === undefined) throw new ControlRefused(execution.id, 'has no state: its start has not succeeded')
   const snapshot = resolve(execution, stored, id, machine)
   // The snapshot is this function's own, so what depends on it in a circle may be put into it afterwards.
   const self = selfOf(execution, snapshot as Snapshot<unknown>)

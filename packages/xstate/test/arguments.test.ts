@@ -1,8 +1,8 @@
-import type { ExecutionStore } from '@harel/store-base'
+import { type ExecutionStore, newEvent, newExecution } from '@harel/store-base'
 import { DurableRunner } from '@harel/xstate'
 import { describe, expect, test } from 'vitest'
 import { fromPromise, setup } from 'xstate'
-import { counting, openStore, runnerOn, stored } from './helpers.js'
+import { all, counting, openStore, runnerOn, stored } from './helpers.js'
 
 const anyEvent = { types: { events: {} as { type: string; [key: string]: unknown } } }
 const lamp = setup({ ...anyEvent }).createMachine({ id: 'lamp', on: { PRESS: {} } })
@@ -128,4 +128,54 @@ describe("with unknownEvents 'refuse'", () => {
       })
     }
   })
+})
+
+describe('a command on what is no machine is refused, and says what it is', () => {
+  const never = fromPromise(() => new Promise(() => {}))
+  const machine = setup({ actors: { never } }).createMachine({ id: 'waiting', invoke: { src: 'never', id: 'never' } })
+
+  const setUp = async () => {
+    const store = await openStore()
+    const runner = runnerOn(store, { machines: [machine], maxAttempts: 1 })
+    await runner.create('waiting', { id: 'w' })
+    const event = newEvent({ kind: 'LOST' })
+    await store.commit(newExecution({ id: 's', definitionId: 'other' }), { emits: [{ targetId: 'nobody', event }] })
+    await runner.sweep()
+    await runner.settled()
+    const [parked] = await all(runner.parked())
+    return { runner, ids: { parked: parked?.id ?? '', invoked: 'w:never', sweep: 'harel.sweep' } }
+  }
+
+  test.each([
+    ['parked', /could not be delivered; use unpark or discard/],
+    ['invoked', /is no machine, but what one has invoked/],
+    ['sweep', /belongs to the runner/],
+  ] as const)('%s', async (name, message) => {
+    const { runner, ids } = await setUp()
+    const refused = { code: 'CONTROL_REFUSED', message: expect.stringMatching(message) }
+    const { [name]: id } = ids
+    await expect(runner.snapshot(id)).rejects.toMatchObject(refused)
+    if (name === 'invoked') return
+    await expect(runner.send(id, { type: 'PRESS' })).rejects.toMatchObject({ code: 'CONTROL_REFUSED' })
+    for (const command of ['terminate', 'cancel', 'suspend', 'resume', 'redrive'] as const) {
+      await expect(runner[command](id), command).rejects.toMatchObject(refused)
+    }
+  })
+})
+
+test('a machine whose start has failed has no state to show before it is redriven', async () => {
+  let broken = true
+  const entry = () => {
+    if (broken) throw new Error('not yet')
+  }
+  const machine = setup({ ...anyEvent }).createMachine({ id: 'm', entry, initial: 'a', states: { a: {} } })
+  const runner = runnerOn(await openStore(), { machines: [machine] })
+  const refused = { code: 'CONTROL_REFUSED', message: '"x" has no state: its start has not succeeded' }
+  expect(await runner.create('m', { id: 'x' })).toMatchObject({ status: 'FAILED', activePath: null })
+  await expect(runner.snapshot('x')).rejects.toMatchObject(refused)
+  expect((await runner.send('x', { type: 'PRESS' })).outcome).toBe('deferred')
+  broken = false
+  await runner.redrive('x')
+  await runner.settled()
+  expect((await runner.snapshot('x')).value).toBe('a')
 })
