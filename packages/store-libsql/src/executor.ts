@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   CommitTooLarge,
   inTime,
@@ -212,7 +213,13 @@ export class LibsqlExecutor implements SqlExecutor {
       : client.batch(statements, mode)
   }
 
+  /**
+   * The driver reads and writes a file in this very thread and takes no turn of the event loop, so one is taken here: else a
+   * loop of calls would keep the rest of the process waiting, and would gather the memory of all its statements, which
+   * the driver frees in turns of their own.
+   */
   async #onFile<T>(mode: 'read' | 'write', work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    await nextTurn()
     const transaction = await this.#begin(mode)
     try {
       const result = await work(transaction)

@@ -19,6 +19,21 @@ describe('on a file', () => {
     for (const transaction of transactions) transaction.close()
   })
 
+  test('a loop of calls lets the rest of the process have its turns', async () => {
+    const store = await open({ url: freshFile() })
+    const held = execution('a')
+    let turns = 0
+    const count = setInterval(() => {
+      turns += 1
+    }, 1)
+    for (const end = performance.now() + 200; performance.now() < end; ) {
+      await store.commit(held)
+      await store.load('a')
+    }
+    clearInterval(count)
+    expect(turns).toBeGreaterThan(20)
+  })
+
   test('who waits for a lock lets the rest of the process go on (B60, weakness 48)', async () => {
     const url = freshFile()
     const store = await open({ url, timeout: 4000 })
