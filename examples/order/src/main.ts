@@ -12,13 +12,34 @@ import { Progress, printFindings, printRate, printStates, printTimeline } from '
 import { supervise } from './supervisor.ts'
 import { expectedCommits, orderInputs } from './workload.ts'
 
-const { values: options } = parseArgs({
-  options: {
-    orders: { type: 'string', default: '200' },
-    kills: { type: 'string', default: '3' },
-    keep: { type: 'boolean', default: false },
-  },
-})
+const USAGE = `usage: npm start -- [option]...
+
+  --orders N  how many orders there are, 1 to 99999 (200)
+  --kills N   how often the process that works on them is killed, 0 to 99999 (3)
+  --keep      leave the database where it is
+  --help      say this`
+
+function readOptions() {
+  try {
+    return parseArgs({
+      options: {
+        orders: { type: 'string', default: '200' },
+        kills: { type: 'string', default: '3' },
+        keep: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    }).values
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`)
+    process.exit(2)
+  }
+}
+
+const options = readOptions()
+if (options.help) {
+  console.log(USAGE)
+  process.exit(0)
+}
 
 function numberOf(name: 'orders' | 'kills', least: number): number {
   const value = Number(options[name])

@@ -19,4 +19,17 @@ describe('the quick start', { timeout: 120_000 }, () => {
     expect(output).toMatch(/^--(orders|kills) must be an integer from [01] to 99999; got /)
     expect(code).toBe(2)
   })
+
+  test.for([['--nope'], ['--kills'], ['--keep=7'], ['orders']])('refuses %s, and says what there is', async (args) => {
+    const { code, output } = await runQuickStart(...args)
+    expect(output).toMatch(/^\S.*\n\nusage: npm start -- /)
+    expect(output).not.toMatch(/^ +at /m)
+    expect(code).toBe(2)
+  })
+
+  test('says on --help what there is, and does nothing else', async () => {
+    const { code, output, path } = await runQuickStart('--help')
+    for (const option of ['--orders', '--kills', '--keep', '--help']) expect(output).toContain(`  ${option}`)
+    expect({ code, path }).toEqual({ code: 0, path: undefined })
+  })
 })
