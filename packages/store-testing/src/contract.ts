@@ -134,12 +134,18 @@ export function reasonToSkip(check: Check, facts: Facts): string | undefined {
   return undefined
 }
 
+/** What an error says, and what the errors say that have led to it: whoever only prints the first must see the last. */
+const messagesOf = (error: unknown): string[] =>
+  error instanceof Error
+    ? [error.message, ...(error.cause === undefined ? [] : messagesOf(error.cause))]
+    : [String(error)]
+
 /** Runs one check; whatever goes wrong becomes an `AssertionError` that names the guarantee. */
 export async function runCheck(contract: Contract, check: Check, context: CheckContext): Promise<void> {
   try {
     await check.run(context)
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messagesOf(error).join('\n')
     const named = new AssertionError({ message: `${contract.name}: ${check.title}: ${message}` })
     if (error instanceof AssertionError) {
       named.actual = error.actual

@@ -173,6 +173,14 @@ test('the last test finds what the second prefix has done to the first', async (
   await expect(pick(tests, title).body()).rejects.toThrow()
 })
 
+test('what has led to a failure stands in its message', async () => {
+  const store = new MemoryDatabase().open({ prefix: 'harel' })
+  store.pendingOutbox = async () => {
+    throw new Error('refused', { cause: new Error('the disk is full') })
+  }
+  await expect(assertOutbox(store)).rejects.toThrow('the disk is full')
+})
+
 test('a sequence that disagrees with the model names its seed, which repeats it', async () => {
   const message = async () => {
     const store = mutant('queues in reverse order').open({ prefix: 'harel' })
