@@ -81,9 +81,10 @@ export class UnknownEvent extends RunnerError {
   readonly type: string
 
   constructor(executionId: string, type: string, known: readonly string[]) {
+    const shown = JSON.stringify(type.length > 60 ? `${type.slice(0, 60)}…` : type)
     super(
       'UNKNOWN_EVENT',
-      `${JSON.stringify(executionId)} knows no event ${JSON.stringify(type)}; it knows ${known.join(', ') || 'none'}`,
+      `${JSON.stringify(executionId)} knows no event ${shown}; it knows ${known.join(', ') || 'none'}`,
     )
     this.executionId = executionId
     this.type = type

@@ -1,4 +1,4 @@
-import { checkCount, checkFlag, InvalidArgument, newId } from '@harel/store-base'
+import { checkCount, checkFlag, checkObject, InvalidArgument, newId } from '@harel/store-base'
 import type { AnyStateMachine } from 'xstate'
 import type { PersistedMachine } from './snapshot.js'
 
@@ -89,7 +89,7 @@ const KNOWN = new Set(
 
 /** @throws InvalidArgument also for a member that nobody would look at: a misspelt option must not mean its default */
 export function checkSettings(options: RunnerOptions): Settings {
-  for (const key of Object.keys(options)) {
+  for (const key of Object.keys(checkObject('options', options))) {
     if (!KNOWN.has(key)) throw new InvalidArgument(`options.${key}`, undefined, 'absent: there is no such option')
   }
   if (!Array.isArray(options.machines)) throw new InvalidArgument('machines', options.machines, 'an array of machines')

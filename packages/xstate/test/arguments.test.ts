@@ -61,6 +61,13 @@ test('a runner refuses what is no store, and tells that one was not awaited', as
   expect(make).toThrow('got a promise; was it to be awaited?')
 })
 
+test('a runner refuses options that are none', async () => {
+  const store = await openStore()
+  for (const options of [undefined, null, 7, [lamp]]) {
+    expect(() => new DurableRunner(store, options as never)).toThrow(expect.objectContaining(invalid('options')))
+  }
+})
+
 test('nobody outside can tell a machine that its actor is done, has failed, or that its time is up', async () => {
   const store = await openStore()
   const never = fromPromise(() => new Promise<string>(() => {}))
