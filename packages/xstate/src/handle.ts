@@ -143,39 +143,41 @@ const isStale = (stored: PersistedMachine, { kind, data }: HarelEvent): boolean 
 /** Lets a delayed event of a machine take place. False: the timer is not armed for this moment any more. */
 export function fireTimer(host: Host, executionId: string, path: string, fireAt: number): Promise<boolean> {
   return update<boolean>(host, executionId, undefined, async ({ execution }) => {
-    if (execution === undefined) return { result: false }
-    if (isFinished(execution.status)) return { result: false }
-    const known = findMachine(host, execution)
-    const { stored, moved } = known
-    if (stored.timers[path]?.at !== fireAt) {
-      // Whoever has fired, cancelled or armed it again since it was read has done so in a commit of its own.
-      if (moved === undefined) return { result: false }
-      const draft = newDraft()
-      if (isRunning(execution.status)) moveTimers(known, draft)
-      else disarm(stored, draft)
-      writePersisted(execution, stored)
-      draft.timers.set(path, draft.timers.get(path) ?? { action: 'cancel', path })
-      return { result: true, draft }
-    }
-    if (!isRunning(execution.status)) {
-      const draft = newDraft()
-      disarm(stored, draft)
-      return { result: true, draft }
-    }
-    const { [path]: fired, ...others } = stored.timers
-    if (fired === undefined) return { result: false }
-    const event = newEvent({ id: timeoutEventId(executionId, path, fireAt), kind: fired.type, data: fired.data })
-    const found = { ...known, stored: { ...stored, timers: others } }
+    if (execution === undefined || isFinished(execution.status)) return { result: false }
+    const found = findMachine(host, execution)
     const draft =
-      fired.to === undefined
-        ? await advance(host, execution, found, { event })
-        : { ...newDraft(), emits: [{ targetId: fired.to, event }] }
-    if (fired.to !== undefined) {
-      writePersisted(execution, found.stored)
-      moveTimers(found, draft)
-    }
+      found.stored.timers[path]?.at === fireAt
+        ? await fire(host, execution, found, path)
+        : // Whoever has fired, cancelled or armed it again since it was read has done so in a commit of its own.
+          found.moved && moveAll(execution, found)
+    if (draft === undefined) return { result: false }
     // There is no mark to be kept for ever: that the timer is gone from the record is what keeps it from firing twice.
     if (!draft.timers.has(path)) draft.timers.set(path, { action: 'cancel', path })
     return { result: true, draft }
   })
+}
+
+async function fire(host: Host, execution: Execution, found: Found, path: string): Promise<Draft | undefined> {
+  const { [path]: fired, ...timers } = found.stored.timers
+  if (fired === undefined) return undefined
+  if (!isRunning(execution.status)) {
+    const draft = newDraft()
+    disarm(found.stored, draft)
+    return draft
+  }
+  const event = newEvent({ id: timeoutEventId(execution.id, path, fired.at), kind: fired.type, data: fired.data })
+  const after = { ...found, stored: { ...found.stored, timers } }
+  if (fired.to === undefined) return advance(host, execution, after, { event })
+  const draft = moveAll(execution, after)
+  draft.emits.push({ targetId: fired.to, event })
+  return draft
+}
+
+/** Stores what a migration has made of a machine. */
+function moveAll(execution: Execution, found: Found): Draft {
+  const draft = newDraft()
+  if (isRunning(execution.status)) moveTimers(found, draft)
+  else disarm(found.stored, draft)
+  writePersisted(execution, found.stored)
+  return draft
 }
