@@ -87,17 +87,18 @@ export const execution = (id: string): AnyActorRef => reference(id)
 
 const isCode = (code: unknown): code is string | number => typeof code === 'string' || Number.isFinite(code)
 
-/** Deeper than any store takes: what contains itself ends here and is refused by the store, with its path. */
+/** Deeper than any store takes. */
 const DEPTH = 256
 
 /**
- * The value with each reference and each error in its stored form. What is plain already is returned as it is.
+ * The value with each reference and each error in its stored form. What is plain already is returned as it is, and so is
+ * what is too deep or contains itself: the store refuses it, with its path.
  *
  * @throws NotSerializable for a reference to an actor that is no execution, and for JSON that would be read as one: what
  *   comes from outside must not be able to name an execution
  */
-export function encode(value: unknown, path: string, depth = DEPTH): unknown {
-  if (typeof value !== 'object' || value === null || depth === 0) return value
+export function encode(value: unknown, path: string, around = new Set<object>()): unknown {
+  if (typeof value !== 'object' || value === null || around.size === DEPTH || around.has(value)) return value
   if (value instanceof Error) {
     const { name, message, code } = value as Error & { code?: unknown }
     return { xstate$$type: ERROR, name, message, ...(isCode(code) && { code }) }
@@ -108,9 +109,12 @@ export function encode(value: unknown, path: string, depth = DEPTH): unknown {
     return { xstate$$type: REFERENCE, id }
   }
   if (MARK in value) throw new NotSerializable(`${path}.${MARK}`, 'is a key that is kept for references to executions')
-  return mapped(value, (member, key) =>
-    encode(member, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`, depth - 1),
+  around.add(value)
+  const encoded = mapped(value, (member, key) =>
+    encode(member, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`, around),
   )
+  around.delete(value)
+  return encoded
 }
 
 /** The opposite of `encode`; `refer` gives the reference to an execution. */

@@ -77,6 +77,15 @@ describe('what no store takes', () => {
   })
 })
 
+test('what contains itself is refused at once, however often it does', async () => {
+  const store = await openStore()
+  const runner = runnerOn(store, { machines: [setup(anyEvent).createMachine({ id: 'm' })] })
+  await runner.create('m', { id: 'm' })
+  const c: Record<string, unknown> = {}
+  for (const key of ['a', 'b', 'c']) c[key] = c
+  await expect(runner.send('m', { type: 'X', c })).rejects.toMatchObject({ code: 'NOT_SERIALIZABLE' })
+})
+
 test('JSON from outside cannot name an execution', async () => {
   const store = await openStore()
   const machine = setup(anyEvent).createMachine({
