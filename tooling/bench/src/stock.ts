@@ -5,8 +5,8 @@ import { DUE } from './fill.ts'
 import { refillOf, type Subject, subject, turns } from './subjects.ts'
 
 export interface Stock {
-  /** Each of the stored executions in turn, with its state changed. */
-  next(): Subject
+  /** Lends each of the stored executions in turn, with its state changed. */
+  lend<T>(use: (subject: Subject) => T): T
   /** A time at which all timers are due. */
   readonly now: number
   readonly first: Place
@@ -46,7 +46,7 @@ export async function stockUp(store: ExecutionStore, bytes: number): Promise<Sto
 export async function stockOf(store: ExecutionStore, subjects: readonly Subject[], pages: number): Promise<Stock> {
   const refiller = subject({ id: `refiller-${subjects.length}` }, 0)
   return {
-    next: turns(subjects),
+    lend: turns(subjects),
     now: DUE,
     first: FIRST,
     deep: await placeBehind(store, pages),

@@ -49,13 +49,18 @@ export function advance({ execution: { context } }: Subject): void {
   context.n = Number(context.n) + 1
 }
 
-/** Each subject in turn, with its state changed. */
-export function turns(subjects: readonly Subject[]): () => Subject {
-  let next = 0
-  return () => {
-    const subject = subjects[next++ % subjects.length] as Subject
+/** Lends each subject in turn, with its state changed, to one at a time: a slow commit may outlast many others. */
+export function turns(subjects: readonly Subject[]): <T>(use: (subject: Subject) => T) => T {
+  const idle = [...subjects]
+  return (use) => {
+    const subject = idle.shift()
+    if (subject === undefined) throw new Error('more are under way at once than there are executions')
     advance(subject)
-    return subject
+    const used = use(subject)
+    const giveBack = () => void idle.push(subject)
+    if (used instanceof Promise) used.then(giveBack, giveBack)
+    else giveBack()
+    return used
   }
 }
 

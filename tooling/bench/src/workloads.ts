@@ -21,27 +21,27 @@ export const WORKLOADS = {
   state: {
     about: 'a commit of the state alone',
     hasPeers: true,
-    bind: ({ state }, { next }) => state && (() => state(next())),
+    bind: ({ state }, { lend }) => state && (() => lend(state)),
   },
   commit: {
     about: 'a commit with one event and a dedupe id',
     isSized: true,
     hasPeers: true,
-    bind: ({ commit }, { next }) => commit && (() => commit(next())),
+    bind: ({ commit }, { lend }) => commit && (() => lend(commit)),
   },
   full: {
     about: 'a commit with two events, a dedupe id, two timers, a child and a trace step',
     hasPeers: true,
-    bind: ({ full }, { next }) => full && (() => full(next())),
+    bind: ({ full }, { lend }) => full && (() => lend(full)),
   },
   load: {
     about: 'an execution is read',
     isSized: true,
-    bind: ({ load }, { next }) => load && (() => load(next().execution.id)),
+    bind: ({ load }, { lend }) => load && (() => lend(({ execution }) => load(execution.id))),
   },
   'load-for-event': {
     about: 'an execution is read, with the mark of an event',
-    bind: ({ loadForEvent }, { next }) => loadForEvent && (() => loadForEvent(next().execution.id)),
+    bind: ({ loadForEvent }, { lend }) => loadForEvent && (() => lend(({ execution }) => loadForEvent(execution.id))),
   },
   page: {
     about: 'a page of 100 pending events is read',
