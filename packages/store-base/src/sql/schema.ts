@@ -88,8 +88,8 @@ export function storeSchema(dialect: Dialect, prefix?: string): SchemaObject[] {
   const bytes = (column: string) => (dialect === 'postgres' ? `${column} COLLATE "C"` : column)
   const { executions } = names
   const summary = summaryColumns(dialect)
-  // The payload comes last: SQLite reads a row from its start, and a large one goes on in other pages.
   const room = dialect === 'postgres' ? ROOM : undefined
+  // The payload comes last: SQLite reads a row from its start, and a large one goes on in other pages.
   const executionColumns = ['id TEXT PRIMARY KEY', 'definition_id TEXT NOT NULL', `version ${integer} NOT NULL`]
   return [
     table(

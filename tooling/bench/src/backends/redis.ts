@@ -9,7 +9,7 @@ import { langgraphOnRedis } from '../peers/langgraph-redis.ts'
 import { pythonStores } from '../peers/python.ts'
 import { bullmq } from '../peers/queues.ts'
 import { runnerOn } from '../runner.ts'
-import { redisWithSearch, serverOf } from '../servers.ts'
+import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
 import { byHand } from './redis-by-hand.ts'
@@ -77,7 +77,8 @@ export const redis: Backend = {
       return [
         `${describe()}, ${told.join(', ')}`,
         PACKAGES.map(versionOf).join(', '),
-        `for langgraph: ${(await redisWithSearch()).describe()}, with the same settings`,
+        // It is started only where peers are measured.
+        'for langgraph: another such server with the same settings, and with modules for JSON and search',
       ]
     } finally {
       client.disconnect()
