@@ -7,10 +7,9 @@ import {
   InvalidArgument,
   type JsonObject,
   type JsonValue,
-  validateSerializable,
 } from '@harel/store-base'
 import { isFromOutside } from './events.js'
-import { encode } from './references.js'
+import { encodeValid } from './references.js'
 import { RESERVED_PREFIX } from './reserved.js'
 
 /** A promise of a store is none: whoever opens one has to wait for it. */
@@ -24,8 +23,7 @@ export function checkStore(store: unknown): void {
 /** What of the options of `create` is given, the input in its stored form. @throws NotSerializable */
 export function checkCreate(options: unknown): { id?: string; priority?: number; input: JsonValue | undefined } {
   const { id, priority, input } = checkMembers('options', options ?? {}, ['id', 'priority', 'input'])
-  const encoded = input === undefined ? undefined : (encode(input, 'input') as JsonValue)
-  if (encoded !== undefined) validateSerializable(encoded, 'input')
+  const encoded = input === undefined ? undefined : encodeValid(input, 'input')
   return {
     ...(id !== undefined && { id: checkOwnId(id) }),
     ...(priority !== undefined && { priority: checkCount('options.priority', priority, 0, 4) }),
@@ -51,8 +49,7 @@ export function checkSend(id: unknown, event: unknown, options: unknown) {
       `a string that begins neither with xstate. nor with ${RESERVED_PREFIX}`,
     )
   }
-  const encoded = encode(data, 'event') as JsonObject
-  validateSerializable(encoded, 'event')
+  const encoded = encodeValid(data, 'event') as JsonObject
   return { kind: type, data: encoded, ...(eventId !== undefined && { id: checkKey('options.eventId', eventId) }) }
 }
 

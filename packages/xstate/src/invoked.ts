@@ -5,20 +5,13 @@
  * fences and finds again: its version keeps two processes apart, its one timer is the lease of whoever runs it, and its
  * last commit, with the result as an event for the machine, is made once.
  */
-import {
-  type Execution,
-  type HarelEvent,
-  type JsonObject,
-  type JsonValue,
-  newEvent,
-  validateSerializable,
-} from '@harel/store-base'
+import { type Execution, type HarelEvent, type JsonObject, type JsonValue, newEvent } from '@harel/store-base'
 import { type AnyActorLogic, type AnyEventObject, createActor, type Snapshot } from 'xstate'
 import { UnknownMachine } from './errors.js'
 import type { Handled } from './handle.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import { actorLogic } from './machines.js'
-import { decode, encode, reference } from './references.js'
+import { decode, encode, encodeValid, reference } from './references.js'
 import { LEASE_PATH, STOP, type StartData } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
 import { errorData, tellParent } from './step.js'
@@ -99,8 +92,7 @@ export function receive(host: Host, execution: Execution, event: HarelEvent): De
 /** Something that it has to say before its end. */
 export function told(execution: Execution, { type, ...data }: AnyEventObject, eventId: string): Draft {
   const draft = newDraft()
-  const encoded = encode(data, `event ${type}`) as JsonObject
-  validateSerializable(encoded, `event ${type}`)
+  const encoded = encodeValid(data, `event ${type}`) as JsonObject
   draft.emits.push({ targetId: execution.parentId, event: newEvent({ id: eventId, kind: type, data: encoded }) })
   return draft
 }
@@ -126,9 +118,7 @@ function resultData(result: Result): JsonObject {
   if ('error' in result) return { error: errorData(result.error) }
   if (result.output === undefined) return {}
   try {
-    const output = encode(result.output, 'output')
-    validateSerializable(output, 'output')
-    return { output }
+    return { output: encodeValid(result.output, 'output') }
   } catch (refused) {
     return { error: errorData(refused) }
   }

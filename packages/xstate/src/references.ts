@@ -3,7 +3,7 @@
  * a reference is `{ "xstate$$type": 1, "id": <execution id> }`, and an `Error` is `{ "xstate$$type": "error", … }`,
  * of which name, message and code are kept.
  */
-import { NotSerializable } from '@harel/store-base'
+import { type JsonValue, NotSerializable, validateSerializable } from '@harel/store-base'
 import {
   type ActorLogic,
   type AnyActorRef,
@@ -114,6 +114,13 @@ export function encode(value: unknown, path: string, around = new Set<object>())
     encode(member, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`, around),
   )
   around.delete(value)
+  return encoded
+}
+
+/** As `encode`, for what is JSON then. @throws NotSerializable */
+export function encodeValid(value: unknown, path: string): JsonValue {
+  const encoded = encode(value, path)
+  validateSerializable(encoded, path)
   return encoded
 }
 

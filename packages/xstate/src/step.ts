@@ -192,9 +192,16 @@ export function tellParent(
   data: JsonObject,
 ): void {
   if (parentId === null || actorId === undefined) return
-  const event = newEvent({ kind: `xstate.${what}.${actorId}`, data: { ...data, actorId, executionId: id } })
-  draft.emits.push({ targetId: parentId, event })
+  draft.emits.push({ targetId: parentId, event: eventOfChild(id, actorId, what, data) })
 }
+
+/** What a parent is told of its child. */
+export const eventOfChild = (
+  id: string,
+  actorId: string,
+  what: 'done.actor' | 'error.actor' | 'snapshot',
+  data: JsonObject,
+): HarelEvent => newEvent({ kind: `xstate.${what}.${actorId}`, data: { ...data, actorId, executionId: id } })
 
 /** The most characters of an error that are kept: what tells of a failure must fit into any record. */
 const LONGEST_TEXT = 4000

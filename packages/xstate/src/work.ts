@@ -1,18 +1,11 @@
 /** What there is to do for executions besides the events from outside, and how it is done. */
-import {
-  ExecutionAlreadyExists,
-  type HarelEvent,
-  newEvent,
-  type SpawnEntry,
-  StoreConflict,
-  StoreError,
-} from '@harel/store-base'
+import { ExecutionAlreadyExists, type HarelEvent, type SpawnEntry, StoreConflict, StoreError } from '@harel/store-base'
 import { RunnerError, UnknownMachine } from './errors.js'
 import { fireTimer, handleEvent, start } from './handle.js'
 import type { Host } from './host.js'
 import { INVOKED, LEASE_PATH, RETRY_PATH, type StartData } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
-import { errorData } from './step.js'
+import { errorData, eventOfChild } from './step.js'
 
 /** A child to be started. */
 export interface SpawnWork {
@@ -79,9 +72,8 @@ async function startChild(host: Host, { parentId, childId: id, data }: SpawnWork
 
 /** The machine gets an error for a child that cannot be started, because an execution of others has its id. */
 async function tellTaken(host: Host, parentId: string, id: string, { actorId }: StartData): Promise<void> {
-  const data = { error: errorData(new ExecutionAlreadyExists(id)), actorId, executionId: id }
-  const event = newEvent({ id: `${id}:taken`, kind: `xstate.error.actor.${actorId}`, data })
-  await handleEvent(host, parentId, event)
+  const event = eventOfChild(id, actorId, 'error.actor', { error: errorData(new ExecutionAlreadyExists(id)) })
+  await handleEvent(host, parentId, { ...event, id: `${id}:taken` })
 }
 
 /** Whether trying again may help before anybody has done anything about it, so that it is no attempt to be counted. */
