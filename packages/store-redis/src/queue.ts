@@ -1,5 +1,6 @@
 import type { CheckedQueuePage } from '@harel/store-base'
 import type { Connection } from './client.js'
+import { Numbers } from './numbers.js'
 import { FIND_FIELDS } from './scripts.js'
 
 /** An entry of a queue as it is stored. */
@@ -10,7 +11,8 @@ export interface QueueEntry {
 
 /** So many entries are asked for at once; up to so many, it costs next to nothing to ask for the numbers of all. */
 const PART = 1000
-const LOOK_AT_ALL_EVERY = 100
+/** A look at all numbers takes a question for each part, so that it adds a tenth of a question to each sweep. */
+const sweepsBetweenLooks = (size: number): number => Math.max(100, size / 100)
 
 /**
  * A queue in a hash of numbered entries, in the layout of Python harel. It has no order, so the numbers of a long one are
@@ -22,8 +24,8 @@ export class Queue {
   readonly #connection: Connection
   readonly #hash: string
   readonly #counter: string
-  /** Ascending; all that can be there, up to `#last`. */
-  #numbers: number[] = []
+  /** All that can be there, up to `#last`. */
+  #numbers = new Numbers()
   #last = 0
   #sweeps = 0
 
@@ -38,18 +40,17 @@ export class Queue {
     const { size, last } = await this.extent()
     let lookedAtAll = limit === Number.POSITIVE_INFINITY || this.#isOutOfDate(size, last, after)
     if (lookedAtAll) await this.#lookAtAll(size, last)
-    for (let number = this.#last + 1; number <= last; number++) this.#numbers.push(number)
+    this.#numbers.add(this.#last + 1, last)
     this.#last = Math.max(this.#last, last)
 
     const found: QueueEntry[] = []
     let wanted = limit
     let position = after
     while (found.length < limit) {
-      const start = this.#indexBehind(position)
-      const part = this.#numbers.slice(start, start + Math.min(wanted, PART))
+      const part = this.#numbers.behind(position, Math.min(wanted, PART))
       position = part.at(-1) ?? position
       if (part.length > 0) found.push(...(await this.#read(part)))
-      else if (lookedAtAll || this.#numbers.length >= size) break
+      else if (lookedAtAll || this.#numbers.size >= size) break
       else {
         lookedAtAll = true
         await this.#lookAtAll(size, last)
@@ -69,17 +70,19 @@ export class Queue {
 
   #isOutOfDate(size: number, last: number, after: number): boolean {
     const unseen = Math.max(0, last - this.#last)
-    if (size <= PART || unseen > size || this.#numbers.length + unseen < size) return true
-    const isBeginning = after < (this.#numbers[0] ?? 0)
-    if (isBeginning) this.#sweeps += 1
-    return isBeginning && this.#sweeps % LOOK_AT_ALL_EVERY === 0
+    if (size <= PART || unseen > size || this.#numbers.size + unseen < size) return true
+    if (after >= this.#numbers.first) return false
+    this.#sweeps += 1
+    return this.#sweeps >= sweepsBetweenLooks(size)
   }
 
   async #lookAtAll(size: number, last: number): Promise<void> {
-    const numbers =
-      size <= PART ? (await this.#connection.read((client) => client.hkeys(this.#hash))).map(Number) : await this.find()
-    this.#numbers = numbers.filter(Number.isSafeInteger).sort((a, b) => a - b)
-    this.#last = Math.max(last, this.#numbers.at(-1) ?? 0)
+    const numbers: number[] = []
+    if (size <= PART) numbers.push(...(await this.#connection.read((client) => client.hkeys(this.#hash))).map(Number))
+    else for await (const part of this.#walk()) numbers.push(...part)
+    this.#numbers = new Numbers(numbers.filter(Number.isSafeInteger))
+    this.#last = Math.max(last, this.#numbers.last)
+    this.#sweeps = 0
   }
 
   async #read(numbers: readonly number[]): Promise<QueueEntry[]> {
@@ -91,7 +94,7 @@ export class Queue {
       if (typeof value === 'string') found.push({ seq, value })
       else gone.push(seq)
     }
-    this.#forget(gone)
+    this.#numbers.delete(gone)
     return found
   }
 
@@ -99,45 +102,25 @@ export class Queue {
     for (const part of inParts(seqs, PART)) {
       await this.#connection.read((client) => client.hdel(this.#hash, ...part.map(String)))
     }
-    this.#forget(seqs.toSorted((a, b) => a - b))
+    this.#numbers.delete(seqs.toSorted((a, b) => a - b))
   }
 
-  /** The numbers of the entries that begin with one of these texts; without texts, all. */
+  /** The numbers of the entries that begin with one of these texts. */
   async find(...beginnings: string[]): Promise<number[]> {
     const found = new Set<number>()
+    for await (const part of this.#walk(...beginnings)) for (const number of part) found.add(number)
+    return [...found]
+  }
+
+  /** The numbers in parts, in no order; some may come twice. */
+  async *#walk(...beginnings: string[]): AsyncGenerator<number[]> {
     let cursor = '0'
     do {
       const answer = await this.#connection.evaluate(FIND_FIELDS, [this.#hash], [cursor, PART, ...beginnings])
       const [next = '0', ...fields] = answer as string[]
-      for (const field of fields) found.add(Number(field))
+      yield fields.map(Number)
       cursor = String(next)
     } while (cursor !== '0')
-    return [...found]
-  }
-
-  /** @param gone ascending */
-  #forget(gone: readonly number[]): void {
-    const [first] = gone
-    const last = gone.at(-1)
-    if (first === undefined || last === undefined) return
-    const from = this.#indexBehind(first - 1)
-    const to = this.#indexBehind(last)
-    if (from === to) return
-    const left = new Set(gone)
-    const kept = this.#numbers.slice(from, to).filter((number) => !left.has(number))
-    this.#numbers = this.#numbers.slice(0, from).concat(kept, this.#numbers.slice(to))
-  }
-
-  /** The index of the first known number behind this one. */
-  #indexBehind(number: number): number {
-    let from = 0
-    let to = this.#numbers.length
-    while (from < to) {
-      const middle = (from + to) >> 1
-      if ((this.#numbers[middle] ?? 0) > number) to = middle
-      else from = middle + 1
-    }
-    return from
   }
 }
 
