@@ -38,6 +38,12 @@ const isLockTimeout = (error: unknown): boolean =>
   error instanceof StoreUnavailable && /^SQLITE_(BUSY|LOCKED)/.test(String((error.cause as { code?: unknown })?.code))
 
 /**
+ * While the thread writes one batch, the next is prepared here. Two of half the size, for callers who all wait for one
+ * batch come back at once, and the thread would have nothing to do meanwhile.
+ */
+const BATCHES = { inFlight: 2, maxItems: 128 }
+
+/**
  * Keeps executions in a SQLite file, on a thread of its own: the caller's thread never waits for the disk. Commits that
  * arrive while one is being written are written together, in one transaction; each is acknowledged after that
  * transaction is on the disk.
@@ -59,6 +65,7 @@ export class AsyncSqliteStore extends CheckedStore {
       keyOf: ({ id }) => id,
       sizeOf: ({ data }) => data.length,
       mayReplay: (error) => thread.alive && !(error instanceof OutcomeUnknown) && !isLockTimeout(error),
+      ...BATCHES,
     })
     const backend: StoreBackend = Object.assign(Object.create(store), {
       capabilities: thread.capabilities,

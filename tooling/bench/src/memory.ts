@@ -11,8 +11,14 @@ import type { Site } from './site.ts'
 
 const PROGRAM = join(import.meta.dirname, 'memory-process.ts')
 
+/**
+ * With a nursery of 2 MiB: by default Node lets it grow with the memory of the machine, to hundreds of MiB of garbage that
+ * is not collected yet, so that one would measure the machine.
+ */
+const NODE = ['--expose-gc', '--max-semi-space-size=2']
+
 async function takenBy(url: string, what: 'relay' | 'list', rows: number): Promise<Taken> {
-  const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', PROGRAM, url, what])
+  const { stdout } = await promisify(execFile)(process.execPath, [...NODE, PROGRAM, url, what])
   const taken = JSON.parse(stdout) as Taken
   if (taken.rows < rows) throw new Error(`only ${taken.rows} of ${rows} rows were there to ${what}`)
   return taken
