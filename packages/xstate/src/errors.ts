@@ -1,3 +1,5 @@
+import { StoreError } from '@harel/store-base'
+
 /** What a program may branch on. Codes never change; messages may. */
 export type RunnerErrorCode =
   | 'INVALID_MACHINE'
@@ -182,3 +184,16 @@ export class RunnerClosed extends RunnerError {
     super('RUNNER_CLOSED', 'the runner is closed')
   }
 }
+
+/** Whether trying again may help before anybody has done anything about it, so that it is no attempt to be counted. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof StoreError) return error.retryable || PASSING.has(error.code)
+  return error instanceof RunnerError && error.code === 'RUNNER_CLOSED'
+}
+
+/** Whether a store, or JSON, never takes what was to be written. */
+export const isFinal = (error: unknown): boolean =>
+  error instanceof StoreError && !error.retryable && FINAL.has(error.code)
+
+const PASSING: ReadonlySet<string> = new Set(['STORE_CLOSED', 'OUTCOME_UNKNOWN'])
+const FINAL: ReadonlySet<string> = new Set(['NOT_SERIALIZABLE', 'COMMIT_TOO_LARGE', 'INVALID_ARGUMENT'])

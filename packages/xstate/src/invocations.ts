@@ -1,5 +1,5 @@
 /** What this process runs of the promises, callbacks and observables that machines have invoked. */
-import { type Execution, type HarelEvent, isFinished, newExecution, newId, StoreError } from '@harel/store-base'
+import { type Execution, type HarelEvent, isFinished, newExecution, newId } from '@harel/store-base'
 import {
   type AnyActorLogic,
   type AnyActorRef,
@@ -10,7 +10,7 @@ import {
 } from 'xstate'
 import { pause } from './concurrency.js'
 import { type Effect, runEffect } from './effect.js'
-import { UnknownMachine } from './errors.js'
+import { isFinal, UnknownMachine } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import {
   end,
@@ -225,11 +225,6 @@ export class Invocations {
     )
   }
 }
-
-/** Whether a store, or JSON, never takes what was said. */
-const isFinal = (error: unknown): boolean => error instanceof StoreError && !error.retryable && FINAL.has(error.code)
-
-const FINAL: ReadonlySet<string> = new Set(['NOT_SERIALIZABLE', 'COMMIT_TOO_LARGE', 'INVALID_ARGUMENT'])
 
 /** The result that XState's last event of an actor tells of. */
 function resultOf(event: AnyEventObject, actorId: string): Result | undefined {

@@ -1,8 +1,9 @@
 /** Carries on what commits have enqueued: first what this process has committed itself, by its own seqs. */
 import type { DueTimer, Emit } from '@harel/store-base'
 import { KeyedQueue, Pool } from './concurrency.js'
+import { isPassing } from './errors.js'
 import type { Committed, Host } from './host.js'
-import { isPassing, perform, type SpawnWork, spawnWork, subjectOf, type Work } from './work.js'
+import { perform, type SpawnWork, spawnWork, subjectOf, type Work } from './work.js'
 
 /** How much may wait in memory. What finds no room is left to the sweeps: it is in the store. */
 const ROOM = 10_000
@@ -126,7 +127,7 @@ export class Relay {
     try {
       return await this.#host.sweep.holding(subjectOf(work), () => perform(this.#host, work, isFresh))
     } catch (error) {
-      if (isPassing(this.#host, error)) return false
+      if (this.#host.signal.aborted || isPassing(error)) return false
       await this.#host.deliveries.takeOver(work, error)
       // A timer that is done is gone by itself; this one has moved.
       if (work.kind === 'timer') await this.#host.store.deleteTimer(work.executionId, work.path, work.fireAt)

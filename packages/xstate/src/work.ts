@@ -1,6 +1,6 @@
 /** What there is to do for executions besides the events from outside, and how it is done. */
-import { ExecutionAlreadyExists, type HarelEvent, type SpawnEntry, StoreConflict, StoreError } from '@harel/store-base'
-import { RunnerError, UnknownMachine } from './errors.js'
+import { ExecutionAlreadyExists, type HarelEvent, type SpawnEntry, StoreConflict } from '@harel/store-base'
+import { UnknownMachine } from './errors.js'
 import { fireTimer, handleEvent, start } from './handle.js'
 import type { Host } from './host.js'
 import { INVOKED, LEASE_PATH, RETRY_PATH, type StartData } from './reserved.js'
@@ -74,12 +74,4 @@ async function startChild(host: Host, { parentId, childId: id, data }: SpawnWork
 async function tellTaken(host: Host, parentId: string, id: string, { actorId }: StartData): Promise<void> {
   const event = eventOfChild(id, actorId, 'error.actor', { error: errorData(new ExecutionAlreadyExists(id)) })
   await handleEvent(host, parentId, { ...event, id: `${id}:taken` })
-}
-
-/** Whether trying again may help before anybody has done anything about it, so that it is no attempt to be counted. */
-export function isPassing(host: Host, error: unknown): boolean {
-  if (host.signal.aborted) return true
-  if (error instanceof StoreError)
-    return error.retryable || error.code === 'STORE_CLOSED' || error.code === 'OUTCOME_UNKNOWN'
-  return error instanceof RunnerError && error.code === 'RUNNER_CLOSED'
 }

@@ -1,9 +1,9 @@
 /** DurableRunner beside what one would write by hand around XState, and beside the runner of Python harel. */
 import { join } from 'node:path'
-import type { ExecutionStore } from '@harel/store-base'
+import { asyncStore, type ExecutionStore } from '@harel/store-base'
 import { PostgresStore } from '@harel/store-postgres'
 import { RedisStore } from '@harel/store-redis'
-import { AsyncSqliteStore } from '@harel/store-sqlite'
+import { AsyncSqliteStore, SqliteStore } from '@harel/store-sqlite'
 import { DurableRunner } from '@harel/xstate'
 import { startServer } from '@harel-tooling/test-servers'
 import { inFolder } from './backends/sqlite-database.ts'
@@ -62,17 +62,16 @@ const LEVELS = [1, 16, 256]
 
 const IN_PYTHON = 'Python DurableRunner'
 
+const SYNC = 'DurableRunner, SqliteStore'
+
 /** One read and one durable write: nothing that keeps a machine needs less. */
 const ROW = 'XState and a row'
 
-const PYTHON: Goal<'DurableRunner' | typeof IN_PYTHON>[] = LEVELS.map((at) => ({
-  at,
-  variant: 'DurableRunner',
-  beside: IN_PYTHON,
-  target: { min: 5 },
-}))
+const PYTHON: Goal<string>[] = ['DurableRunner', SYNC].flatMap((variant) =>
+  LEVELS.map((at) => ({ at, variant, beside: IN_PYTHON, target: { min: 5 } })),
+)
 
-const HAND: Goal<'DurableRunner' | 'load, transition, commit'>[] = LEVELS.map((at) => ({
+const HAND: Goal<string>[] = LEVELS.map((at) => ({
   at,
   variant: 'DurableRunner',
   beside: 'load, transition, commit',
@@ -81,9 +80,13 @@ const HAND: Goal<'DurableRunner' | 'load, transition, commit'>[] = LEVELS.map((a
 
 interface Place {
   readonly store: ExecutionStore
+  /** One whose commits are written on the caller's thread, if the database has such a store. */
+  readonly sync?: ExecutionStore
   /** Where Python finds a database of the same kind. */
   readonly url: string
 }
+
+type Variants = Readonly<Record<string, () => Promise<unknown>>>
 
 type Kind = 'sqlite' | 'redis' | 'postgres'
 
@@ -92,7 +95,8 @@ const places: Readonly<Record<Kind, <T>(settings: Settings, use: (place: Place) 
   sqlite: ({ dir }, use) =>
     inFolder(dir, async (folder) => {
       await using store = await AsyncSqliteStore.open(join(folder, 'store.db'))
-      return await use({ store, url: join(folder, 'python.db') })
+      await using sync = asyncStore(SqliteStore.open(join(folder, 'sync.db')))
+      return await use({ store, sync, url: join(folder, 'python.db') })
     }),
   async redis(_, use) {
     await using server = await startServer('redis', { own: true })
@@ -117,17 +121,19 @@ const besideHand = (kind: Kind): Measure => ({
   name: `${kind}-runner`,
   workload: 'runner',
   run: (settings, onProgress) =>
-    places[kind](settings, async ({ store, url }) => {
+    places[kind](settings, async ({ store, sync, url }) => {
       const name = `runner ${kind}`
       await using runner = await withRunner(store)
+      await using other = sync && (await withRunner(sync))
       await using rows = await byRow(kind, rowsAt(kind, url))
-      const variants = {
+      const variants: Variants = {
         DurableRunner: runner.event,
+        ...(other && { [SYNC]: other.event }),
         'load, transition, commit': await byHand(store),
         [ROW]: rows.event,
       }
       const events = await measureCommits(name, variants, HAND, settings, (part) => onProgress(part / 2))
-      const tree = { DurableRunner: runner.tree }
+      const tree: Variants = { DurableRunner: runner.tree, ...(other && { [SYNC]: other.tree }) }
       const trees = await measureCommits(name, tree, [], settings, (part) => onProgress((1 + part) / 2))
       return [...named('event', events), ...named('parent and child', trees)]
     }),
@@ -138,13 +144,15 @@ const besidePython = (kind: Kind): Measure => ({
   name: `${kind}-python-runner`,
   workload: 'runner',
   run: (settings, onProgress) =>
-    places[kind](settings, async ({ store, url }) => {
+    places[kind](settings, async ({ store, sync, url }) => {
       const name = `runner ${kind}`
       using python = await withPython(url)
       await using runner = await withRunner(store)
+      await using other = sync && (await withRunner(sync))
       await using rows = await byRow(kind, rowsAt(kind, url))
-      const event = { DurableRunner: runner.event, [IN_PYTHON]: python.event, [ROW]: rows.event }
-      const tree = { DurableRunner: runner.tree, [IN_PYTHON]: python.tree }
+      const besides = { [IN_PYTHON]: python.event, [ROW]: rows.event }
+      const event: Variants = { DurableRunner: runner.event, ...(other && { [SYNC]: other.event }), ...besides }
+      const tree: Variants = { DurableRunner: runner.tree, ...(other && { [SYNC]: other.tree }), [IN_PYTHON]: python.tree }
       const events = await measureCommits(name, event, PYTHON, settings, (part) => onProgress(part / 2))
       // In Python each call carries on what all others have started, and fails where one of them does it, too.
       const alone = { ...settings, concurrency: settings.concurrency.filter((atOnce) => atOnce === 1) }
