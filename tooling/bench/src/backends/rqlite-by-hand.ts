@@ -24,11 +24,11 @@ async function send(url: string, statements: readonly Statement[]): Promise<Resu
   return results
 }
 
-/** Rows as the leader has them, which is what the store reads. */
+/** Rows with every acknowledged write in them, as the store reads them by default. */
 async function ask(url: string, ...statement: Statement): Promise<Value[][]> {
   const headers = { 'content-type': 'application/json' }
   const body = JSON.stringify([statement])
-  const reply = await fetch(`${url}/db/query?level=weak`, { method: 'POST', headers, body })
+  const reply = await fetch(`${url}/db/query?level=strong`, { method: 'POST', headers, body })
   const { results = [] } = (await reply.json()) as { results?: { values?: Value[][]; error?: string }[] }
   if (results[0]?.error !== undefined) throw new Error(results[0].error)
   return results[0]?.values ?? []
