@@ -56,11 +56,10 @@ export function guardedCommits(
   const rowsOf = (of: (commit: PreparedCommit) => readonly Row[]): Row[] =>
     commits.flatMap((commit) => of(commit).map((row) => [commit.id, commit.expected, ...row]))
 
-  const stored = (column: string, id?: string) => `(SELECT ${column} FROM ${executions} WHERE id = ${id}`
   const versions = over(
     commits.map(({ id, version, token }) => [id, version, token]),
     ([id, version, token], from) =>
-      `SELECT ${stored('version', id)}), ${stored(`instr(data, ${token})`, id)} AND version = ${version})${from()}`,
+      `SELECT e.version, CASE e.version WHEN ${version} THEN instr(e.data, ${token}) END${from() || ' FROM (SELECT 1)'} LEFT JOIN ${executions} AS e ON e.id = ${id}`,
   )
   const outbox = over(
     rowsOf(({ emits }) => emits.map(({ targetId, event }) => [targetId, event])),
