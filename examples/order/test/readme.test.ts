@@ -39,14 +39,19 @@ describe('the README', { timeout: 120_000 }, () => {
     expect(run(tsc, '--project', folder)).toEqual({ status: 0, output: '' })
   })
 
-  test('begins with a commit that does what it says', () => {
-    const snippet = join(folder, 'snippet-1.ts')
+  test('begins with a machine that handles an event once', () => {
+    const { status, output } = run(join(folder, 'snippet-1.ts'))
+    expect({ status, output }).toEqual({ status: 0, output: 'paid, and the second time: duplicate\n' })
+  })
+
+  test('has a commit that does what it says', () => {
+    const snippet = join(folder, 'snippet-2.ts')
     expect(run(snippet)).toEqual({ status: 0, output: 'version 1, on, 1 events to deliver\n' })
     expect(run(snippet)).toEqual({ status: 0, output: 'version 2, off, 2 events to deliver\n' })
   })
 
   test("shows how a store of one's own is proven", () => {
-    const { status, output } = run('--test-reporter=tap', join(folder, 'snippet-2.ts'))
+    const { status, output } = run('--test-reporter=tap', join(folder, 'snippet-3.ts'))
     expect(output).toMatch(/^# pass [1-9]\d+$/m)
     expect(output).toMatch(/^# fail 0$/m)
     expect(status).toBe(0)
