@@ -132,10 +132,23 @@ const KEYS = ['id', 'target', 'child', 'event', 'path', 'definition'] as const
 /** Writes one of everything with these texts in every way that there is, reads it in as many, and purges it. */
 async function tryKeys(store: ExecutionStore, ns: string, given: Texts): Promise<void> {
   const keys = Object.fromEntries(KEYS.map((name) => [name, ns + given[name]])) as Record<(typeof KEYS)[number], string>
+  const { value } = given
   const held: Execution = execution('', keys.id, {
     definitionId: keys.definition,
-    context: { [given.value]: given.value },
-    outcome: given.value,
+    definitionFqn: value,
+    rootPath: keys.path,
+    parentId: keys.target,
+    childId: keys.child,
+    activePath: value,
+    outcome: value,
+    error: value,
+    context: { [value]: value },
+    history: { [value]: value },
+    deferred: [newEvent({ id: keys.event, kind: value, data: { [value]: value } })],
+    children: {
+      [keys.child]: { rootPath: keys.path, finished: false, outcome: value, result: {}, submachine: false, key: value },
+    },
+    invokeSeq: { [value]: 1 },
   })
   const event = newEvent({ id: keys.event, kind: given.value, data: { [given.value]: given.value } })
   const changes: CommitChanges = {
@@ -165,6 +178,10 @@ async function tryKeys(store: ExecutionStore, ns: string, given: Texts): Promise
   assert.deepEqual(spawn && [spawn.childId, spawn.rootPath], [keys.child, keys.path])
   const [timer] = (await timersOf(store, ns)).filter(({ executionId }) => executionId === keys.id)
   assert.equal(timer?.path, keys.path)
+  if (timer !== undefined) {
+    const behind = await store.dueTimers(timer.fireAt, { after: timer })
+    assert(!behind.some(({ executionId }) => executionId === keys.id))
+  }
   await store.appendTrace(keys.id, { of: { [given.value]: given.value } })
   assert.deepEqual(await store.readTrace(keys.id), [
     { value: given.value, index: 0 },
@@ -173,9 +190,10 @@ async function tryKeys(store: ExecutionStore, ns: string, given: Texts): Promise
   assert.deepEqual(await store.idsWithPrefix(keys.id), [keys.id])
   const { items } = await store.listExecutions({ definitionId: keys.definition })
   assert.deepEqual(
-    items.map(({ id, outcome }) => [id, outcome]),
-    [[keys.id, given.value]],
+    items.map(({ id, parentId, activePath, outcome }) => [id, parentId, activePath, outcome]),
+    [[keys.id, keys.target, value, value]],
   )
+  await tryPages(store, keys.id, keys.definition)
   await store.save(held)
   assert.deepEqual(await loaded(store, keys.id), held)
   await store.deleteTimer(keys.id, keys.path, 1)
@@ -187,12 +205,26 @@ async function tryKeys(store: ExecutionStore, ns: string, given: Texts): Promise
   if (isKey(given.version)) await tryDefinition(store, keys.definition, given)
 }
 
+/** A cursor that holds the id goes on behind it. */
+async function tryPages(store: ExecutionStore, id: string, definitionId: string): Promise<void> {
+  const next = `${id}~`
+  if (!isKey(next)) return
+  await store.commit(execution('', next, { definitionId }))
+  const first = await store.listExecutions({ definitionId, limit: 1 })
+  const second = await store.listExecutions({ definitionId, limit: 1, cursor: first.nextCursor })
+  assert.deepEqual([...first.items, ...second.items].map((item) => item.id).toSorted(), [id, next])
+  assert.deepEqual((await store.idsWithPrefix(id)).toSorted(), [id, next])
+  assert.equal(await store.purge(next, 1), true)
+}
+
 /** Whoever has published it first, for nothing removes a definition. */
 async function tryDefinition(store: ExecutionStore, id: string, { version, value }: Texts): Promise<void> {
   const published = await store.publishDefinition({ id, version, definition: { [value]: value } })
   assert.deepEqual([published.id, published.version], [id, version])
   assert.deepEqual(await store.loadDefinition(id, version), published)
 }
+
+const nothing = { execution: undefined, processed: false }
 
 /** Asks with these texts for what nobody has stored. */
 async function askFor(store: ExecutionStore, ns: string, { id, version, value }: Texts): Promise<void> {
@@ -202,6 +234,12 @@ async function askFor(store: ExecutionStore, ns: string, { id, version, value }:
     return undefined
   }
   assert.equal(await taken('load', () => store.load(ns + id), ns + id), undefined)
+  const asked = await taken('loadForEvent', () => store.loadForEvent(ns + id, value), ns + id, value)
+  assert.deepEqual(asked ?? nothing, nothing)
+  assert.deepEqual((await taken('readTrace', () => store.readTrace(ns + id), ns + id)) ?? [], [])
+  assert.deepEqual((await taken('idsWithPrefix', () => store.idsWithPrefix(ns + id), ns + id)) ?? [], [])
+  const after = { executionId: ns + id, path: value, fireAt: Number.MAX_VALUE }
+  assert.deepEqual((await taken('dueTimers', () => store.dueTimers(1, { after }), ns + id, value)) ?? [], [])
   assert.notEqual(await taken('isProcessed', () => store.isProcessed(ns + id, value), ns + id, value), true)
   assert.equal(await taken('loadDefinition', () => store.loadDefinition(ns + id, version), ns + id, version), undefined)
   await taken('deleteTimer', () => store.deleteTimer(ns + id, value, 1), ns + id, value)
