@@ -54,6 +54,8 @@ export interface CheckContext {
   /** The store as it was opened: synchronous where `store` is the adapted form. */
   readonly original: AnyStore
   readonly capabilities: StoreCapabilities
+  /** Under which `store` was opened. */
+  readonly prefix: string
   /** Stands in front of every id of the check, so that it works on a database in use. */
   readonly ns: string
   /** With which `store` was opened. */
@@ -166,6 +168,8 @@ export interface ContractOptions {
    * definitions, which nothing removes: give another one each time.
    */
   ns?: string
+  /** Under which the store was opened. Default: `harel`. */
+  prefix?: string
   /** With which the store was opened. Default: 200. */
   traceMax?: number
   /** Overrules `capabilities.ordered`. */
@@ -193,10 +197,10 @@ export const assertionOf =
   async (original: AnyStore, options: ContractOptions = {}): Promise<Skipped[]> => {
     const synchronous = isSynchronous(original)
     const store = synchronous ? asyncStore(original) : original
-    const { ns = '', traceMax = 200, open = noHandle, probes = {}, model = {} } = options
+    const { ns = '', prefix = 'harel', traceMax = 200, open = noHandle, probes = {}, model = {} } = options
     const capabilities = { ...store.capabilities, ordered: options.ordered ?? store.capabilities.ordered }
     const canOpen = options.open !== undefined
-    const given = { store, original, capabilities, traceMax, open, canOpen, probes, model }
+    const given = { store, original, capabilities, prefix, traceMax, open, canOpen, probes, model }
     const skipped: Skipped[] = []
     for (const [index, check] of contract.checks.entries()) {
       const reason = reasonToSkip(check, { ...given, synchronous })

@@ -93,7 +93,7 @@ export function describeStore(runner: TestRunner, name: string, under: StoreUnde
       await bystander?.plant()
       await using handles = new Handles(under.open, prefix)
       const opened = await handles.first({ traceMax: TRACE_MAX })
-      const fixed = { capabilities, ns, traceMax: TRACE_MAX, open: handles.open, canOpen: true, probes, model }
+      const fixed = { capabilities, prefix, ns, traceMax: TRACE_MAX, open: handles.open, canOpen: true, probes, model }
       await runCheck(contract, check, { ...opened, ...fixed })
     })
   }

@@ -27,7 +27,16 @@ async function catches(mutant: Mutant, contract: Contract, check: Check): Promis
   const handle = async (options = {}) => open({ prefix: 'harel', ...options })
   if (reasonToSkip(check, facts) !== undefined) return false
   const store = await handle({ traceMax: 4 })
-  const context = { ...facts, store, original: store, ns: 'ns-', traceMax: 4, open: handle, model: MODEL }
+  const context = {
+    ...facts,
+    store,
+    original: store,
+    prefix: 'harel',
+    ns: 'ns-',
+    traceMax: 4,
+    open: handle,
+    model: MODEL,
+  }
   try {
     await runCheck(contract, check, context)
     return false

@@ -1,6 +1,39 @@
 import { InvalidPrefix, newExecution } from '@harel/store-base'
 import { MemoryDatabase, Tables } from '../memory-database.js'
-import { type Mutant, tick } from './mutant.js'
+import { type Mutant, override, tick } from './mutant.js'
+
+/**
+ * Takes what follows its prefix in a key for an argument of this method, so that `2x` under `harel` is `x` under
+ * `harel2`; `between` is what else stands in the key.
+ */
+const runsInto = (
+  method: 'load' | 'loadForEvent' | 'isProcessed' | 'readTrace' | 'loadDefinition' | 'deleteTimer' | 'purge',
+  argument: 'first' | 'second' = 'first',
+  between = '',
+): Mutant => ({
+  name: `runs into a longer prefix by the ${argument} argument of ${method}, behind '${between}'`,
+  open: (database) => {
+    const prefixes = new Set<string>()
+    const index = argument === 'first' ? 0 : 1
+    return (options) => {
+      prefixes.add(options.prefix)
+      const store = database.open(options)
+      const call = (on: object, args: readonly unknown[]): unknown => Reflect.apply(Reflect.get(on, method), on, args)
+      return override(store, {
+        [method]: async (...args: unknown[]) => {
+          const text = String(args[index])
+          for (const prefix of prefixes) {
+            const rest = prefix.slice(options.prefix.length) + between
+            if (prefix === options.prefix || !`${options.prefix}${text}`.startsWith(`${prefix}${between}`)) continue
+            if (text === rest) continue
+            return call(database.open({ ...options, prefix }), args.with(index, text.slice(rest.length)))
+          }
+          return call(store, args)
+        },
+      })
+    }
+  },
+})
 
 export const prefixMutants: readonly Mutant[] = [
   {
@@ -40,6 +73,40 @@ export const prefixMutants: readonly Mutant[] = [
           for (const prefix of prefixes) for (const seq of [seqs].flat()) database.tables(prefix).outbox.delete(seq)
         }
         return store
+      }
+    },
+  },
+  runsInto('load'),
+  runsInto('load', 'first', ':executions:'),
+  runsInto('load', 'first', '_'),
+  runsInto('loadForEvent'),
+  runsInto('loadForEvent', 'second'),
+  runsInto('isProcessed'),
+  runsInto('isProcessed', 'second'),
+  runsInto('readTrace'),
+  runsInto('loadDefinition'),
+  runsInto('loadDefinition', 'second'),
+  runsInto('deleteTimer'),
+  runsInto('deleteTimer', 'second'),
+  runsInto('purge'),
+  {
+    name: 'writes into a longer prefix',
+    open: (database) => {
+      const prefixes = new Set<string>()
+      return (options) => {
+        prefixes.add(options.prefix)
+        const store = database.open(options)
+        return override(store, {
+          async commit(execution, changes) {
+            const key = options.prefix + execution.id
+            const prefix = [...prefixes].find((other) => other !== options.prefix && key.startsWith(other))
+            if (prefix === undefined) return store.commit(execution, changes)
+            const id = key.slice(prefix.length)
+            const seqs = await database.open({ ...options, prefix }).commit({ ...execution, id }, changes)
+            execution.version++
+            return seqs
+          },
+        })
       }
     },
   },
