@@ -7,7 +7,8 @@ import { storeContender } from '../contender.ts'
 import { versionOf } from '../machine.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
-import { byHand, sharedByHand } from './libsql-by-hand.ts'
+import { batchesByHand, guardedByHand } from './guarded-by-hand.ts'
+import { databaseOf } from './libsql-by-hand.ts'
 import { fileIn, inFolder } from './sqlite-database.ts'
 
 /** A new file in WAL mode, in which it stays. */
@@ -17,7 +18,7 @@ function makeWal(path: string): void {
   db.close()
 }
 
-const site: Site = {
+export const site: Site = {
   backend: 'libsql',
   async database(dir) {
     const file = fileIn(dir)
@@ -28,15 +29,18 @@ const site: Site = {
   async open(path) {
     const client = createClient({ url: `file:${path}` })
     const store = new LibsqlStore(client)
+    const ungrouped = new LibsqlStore(client, { groupCommit: false })
+    const db = databaseOf(client)
     return {
       store,
       contenders: [
         storeContender('LibsqlStore', store),
-        { name: 'batches by hand', role: 'driver', does: byHand(client) },
-        { name: 'shared batches by hand', role: 'driver', does: sharedByHand(client), from: 2 },
+        storeContender('LibsqlStore, one by one', ungrouped),
+        { name: 'batches by hand', role: 'driver', does: guardedByHand(db) },
+        { name: 'shared batches by hand', role: 'driver', does: batchesByHand(db), from: 2 },
       ],
       async [Symbol.asyncDispose]() {
-        await store.close()
+        await Promise.all([store.close(), ungrouped.close()])
         client.close()
       },
     }

@@ -38,7 +38,7 @@ async function openPeers(url: string) {
   }
 }
 
-const site: Site = {
+export const site: Site = {
   backend: 'postgres',
   protocol: 'tcp',
 

@@ -15,7 +15,7 @@ import { measuresOf, type Site } from '../site.ts'
 import { byHand } from './redis-by-hand.ts'
 import { fillRedis } from './redis-fill.ts'
 
-const site: Site = {
+export const site: Site = {
   backend: 'redis',
   protocol: 'tcp',
 

@@ -4,9 +4,10 @@ import { storeContender } from '../contender.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
-import { batchesByHand, byHand } from './rqlite-by-hand.ts'
+import { batchesByHand, guardedByHand } from './guarded-by-hand.ts'
+import { databaseOf } from './rqlite-by-hand.ts'
 
-const site: Site = {
+export const site: Site = {
   backend: 'rqlite',
   protocol: 'http',
 
@@ -27,13 +28,14 @@ const site: Site = {
   async open(url) {
     const store = await RqliteStore.connect(url)
     const ungrouped = await RqliteStore.connect(url, { groupCommit: false })
+    const db = databaseOf(url)
     return {
       store,
       contenders: [
         storeContender('RqliteStore', store),
         storeContender('RqliteStore, one by one', ungrouped),
-        { name: 'requests by hand', role: 'driver', does: byHand(url.replace(/\/$/, '')) },
-        { name: 'batches by hand', role: 'driver', does: batchesByHand(url.replace(/\/$/, '')), from: 2 },
+        { name: 'requests by hand', role: 'driver', does: guardedByHand(db) },
+        { name: 'batches by hand', role: 'driver', does: batchesByHand(db), from: 2 },
       ],
       async [Symbol.asyncDispose]() {
         await Promise.all([store.close(), ungrouped.close()])

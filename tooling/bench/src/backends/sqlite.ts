@@ -16,7 +16,7 @@ import { byHand, workerByHand } from './sqlite-by-hand.ts'
 import { fileIn, fill, inFolder } from './sqlite-database.ts'
 import { listings } from './sqlite-listings.ts'
 
-const site: Site = {
+export const site: Site = {
   backend: 'sqlite',
 
   database: async (dir) => fileIn(dir),
