@@ -28,7 +28,8 @@ export class HttpProxy implements AsyncDisposable {
   readonly #server: Server
   readonly #target: URL
   #dooms: Doom[] = []
-  #latencyMs = 0
+  #pace: Pace = {}
+  #isRefusing = false
   /** Resolves when requests and replies may go on. */
   #gate = Promise.withResolvers<void>()
   readonly url: string
@@ -42,6 +43,9 @@ export class HttpProxy implements AsyncDisposable {
     url.hostname = '127.0.0.1'
     url.port = String((server.address() as AddressInfo).port)
     this.url = url.href
+    server.on('connection', (client) => {
+      if (this.#isRefusing) client.destroy()
+    })
     server.on('request', (request, response) => {
       this.#serve(request, response).catch(() => request.socket.destroy())
     })
@@ -70,19 +74,26 @@ export class HttpProxy implements AsyncDisposable {
     this.#server.closeAllConnections()
   }
 
+  /** As `refuse` of `TcpProxy`. */
+  refuse(): void {
+    this.#isRefusing = true
+    this.cutAll()
+  }
+
   /** As `hold` of `TcpProxy`. */
   hold(): void {
     this.#gate = Promise.withResolvers()
   }
 
-  /** Requests and replies wait so long before they go on. */
-  slowDown({ latencyMs = 0 }: Pick<Pace, 'latencyMs'>): void {
-    this.#latencyMs = latencyMs
+  /** As `slowDown` of `TcpProxy`; a request or a reply goes on when all of it has had its time. */
+  slowDown(pace: Pace): void {
+    this.#pace = pace
   }
 
   /** Everything gets through again, what was held up included. What was to be lost and is not yet, is not lost. */
   restore(): void {
-    this.#latencyMs = 0
+    this.#pace = {}
+    this.#isRefusing = false
     for (const { done } of this.#dooms.splice(0)) done()
     this.#gate.resolve()
   }
@@ -132,19 +143,23 @@ export class HttpProxy implements AsyncDisposable {
     request.socket.destroy()
   }
 
-  async #pass(): Promise<void> {
-    if (this.#latencyMs > 0) await sleep(this.#latencyMs)
+  async #pass(message: IncomingMessage, body: Buffer): Promise<void> {
+    const { latencyMs = 0, bytesPerSecond = Number.POSITIVE_INFINITY } = this.#pace
+    const bytes = Buffer.byteLength(message.rawHeaders.join('\r\n')) + body.length
+    const milliseconds = latencyMs + (bytes / bytesPerSecond) * 1000
+    if (milliseconds > 0) await sleep(milliseconds)
     await this.#gate.promise
   }
 
-  async #forward({ method, url, rawHeaders }: IncomingMessage, body: Buffer) {
-    await this.#pass()
+  async #forward(request: IncomingMessage, body: Buffer) {
+    await this.#pass(request, body)
     const { hostname, port } = this.#target
+    const { method, url, rawHeaders } = request
     const forwarded = send({ hostname, port, method, path: url, headers: rawHeaders })
     forwarded.end(body)
     const [response] = (await once(forwarded, 'response')) as [IncomingMessage]
     const reply = await buffer(response)
-    await this.#pass()
+    await this.#pass(response, reply)
     return { status: response.statusCode ?? 500, headers: response.rawHeaders, reply }
   }
 }

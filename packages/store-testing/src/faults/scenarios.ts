@@ -51,18 +51,16 @@ function faultsOf(proxy: TcpProxy | HttpProxy): Fault[] {
     await pause(100)
     proxy.restore()
   }
-  const everywhere = [...cuts, async () => proxy.cutAll(), held, slow]
-  if (proxy instanceof HttpProxy) {
-    const lost = { status: 502, body: 'Bad Gateway' }
-    const answered = [lost, { ...lost, afterServer: true }]
-    return [...everywhere, ...answered.map((answer) => doom(() => proxy.answerNext(answer)))]
-  }
   const away = async () => {
     proxy.refuse()
     await pause(50)
     proxy.restore()
   }
-  return [...everywhere, away]
+  const everywhere = [...cuts, async () => proxy.cutAll(), held, slow, away]
+  if (!(proxy instanceof HttpProxy)) return everywhere
+  const lost = { status: 502, body: 'Bad Gateway' }
+  const answered = [lost, { ...lost, afterServer: true }]
+  return [...everywhere, ...answered.map((answer) => doom(() => proxy.answerNext(answer)))]
 }
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))

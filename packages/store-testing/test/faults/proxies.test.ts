@@ -26,7 +26,7 @@ async function shouting({ mute = false } = {}) {
   return { got, proxy }
 }
 
-async function dial({ url }: TcpProxy): Promise<Socket> {
+async function dial({ url }: TcpProxy | HttpProxy): Promise<Socket> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
   await once(socket, 'connect')
   return socket
@@ -139,11 +139,11 @@ test('a proxy that refuses cuts old connections and new ones', async () => {
   expect(await ask(await dial(proxy), 'two')).toBe('TWO')
 })
 
-async function counting() {
+async function counting({ replyBytes = 0 } = {}) {
   const got: string[] = []
   const server = createHttpServer(async (request, response) => {
     got.push(`${request.method} ${request.url} ${await text(request)}`)
-    response.setHeader('x-server', 'real').end(`answer ${got.length}`)
+    response.setHeader('x-server', 'real').end(`answer ${got.length}`.padEnd(replyBytes))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -187,6 +187,37 @@ test('HTTP that is slow takes its time in both directions', async () => {
   const started = performance.now()
   expect(await (await post('slow')).text()).toBe('answer 1')
   expect(performance.now() - started).toBeGreaterThanOrEqual(98)
+})
+
+test('HTTP gets through at so many bytes a second, in both directions', async () => {
+  const { proxy, post } = await counting({ replyBytes: 2000 })
+  const timeOf = async (body: string) => {
+    const started = performance.now()
+    await (await post(body)).text()
+    return performance.now() - started
+  }
+  proxy.slowDown({ bytesPerSecond: 20_000 })
+  // 100 ms for the reply alone.
+  expect(await timeOf('')).toBeGreaterThanOrEqual(98)
+  // As much for the request.
+  expect(await timeOf('x'.repeat(2000))).toBeGreaterThanOrEqual(198)
+  proxy.slowDown({ bytesPerSecond: 0.001 })
+  proxy.restore()
+  await timeOf('as fast as ever')
+})
+
+test('HTTP that is refused never arrives, on an old connection or a new one', async () => {
+  const { got, proxy, post } = await counting()
+  await (await post('before')).text()
+  const old = await dial(proxy)
+  proxy.refuse()
+  if (!old.closed) await once(old, 'close')
+  const fresh = await dial(proxy)
+  if (!fresh.closed) await once(fresh, 'close')
+  await expect(post('meanwhile')).rejects.toThrow()
+  proxy.restore()
+  expect(await (await post('afterwards')).text()).toBe('answer 2')
+  expect(got).toEqual(['POST /path?q=1 before', 'POST /path?q=1 afterwards'])
 })
 
 test("an answer in the server's place comes instead of the request or of the reply", async () => {
