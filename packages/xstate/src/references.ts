@@ -3,7 +3,7 @@
  * a reference is `{ "xstate$$type": 1, "id": <execution id> }`, and an `Error` is `{ "xstate$$type": "error", … }`,
  * of which name, message and code are kept.
  */
-import { type JsonValue, NotSerializable, validateSerializable } from '@harel/store-base'
+import { checkKey, type JsonValue, NotSerializable, validateSerializable } from '@harel/store-base'
 import {
   type ActorLogic,
   type AnyActorRef,
@@ -82,8 +82,10 @@ export function confine({ system }: AnyActorRef, executionId: string): void {
 /**
  * A reference to any execution, for `sendTo`:
  * `sendTo(({ context }) => execution(context.warehouse), { type: 'RESERVE' })`.
+ *
+ * @throws InvalidArgument for what is no id
  */
-export const execution = (id: string): AnyActorRef => reference(id)
+export const execution = (id: string): AnyActorRef => reference(checkKey('the id of execution()', id))
 
 const isCode = (code: unknown): code is string | number => typeof code === 'string' || Number.isFinite(code)
 
