@@ -12,7 +12,7 @@ import { runEffect, type Step } from './effect.js'
 import { ActorNotRestorable } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import { actorLogic, type Definition, isMachine } from './machines.js'
-import { checkName, count, unnamed } from './names.js'
+import { checkChildId, checkName, count, unnamed } from './names.js'
 import { bind, encode, executionIdOf } from './references.js'
 import { INIT, INVOKED, STOP, type StartData } from './reserved.js'
 import { keptChildren, type PersistedMachine, persist, RESERVED_KEY } from './snapshot.js'
@@ -106,7 +106,7 @@ const BUILT_IN = new Set(
 
 const isCustom = ({ type }: Action): boolean => !BUILT_IN.has(type)
 
-/** A part of a key that has no `:` of its own, so that no two keys are alike. */
+/** A part of a key or an id that has no `:` of its own, so that no two are alike. */
 const keyPart = (text: string): string => text.replace(/[%:]/g, encodeURIComponent)
 
 /** What has led to an action, as its key names it: the id of an event, or `start`. */
@@ -276,7 +276,7 @@ function startChild({ host, execution, definition }: Taken, next: PersistedMachi
   ref.id = /^x:\d+$/.test(ref.id) ? unnamed(execution, 'actor') : checkName(execution, 'actor', ref.id)
   const n = count(execution, ref.id)
   const suffix = n === 1 && !ref.id.includes('#') ? '' : `#${n}`
-  const childId = `${execution.id}:${ref.id}${suffix}`
+  const childId = checkChildId(execution, ref.id, `${execution.id}:${keyPart(ref.id)}${suffix}`)
   const { src, definitionId, version, machine } = sourceOf(host, execution, definition, ref)
   const { input, syncSnapshot = false } = ref.options as { input?: unknown; syncSnapshot?: boolean }
   const start: StartData = {

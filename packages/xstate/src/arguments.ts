@@ -10,7 +10,7 @@ import {
 } from '@harel/store-base'
 import { isFromOutside } from './events.js'
 import { encodeValid } from './references.js'
-import { RESERVED_PREFIX } from './reserved.js'
+import { isOwnEventId, RESERVED_PREFIX } from './reserved.js'
 
 /** A promise of a store is none: whoever opens one has to wait for it. */
 export function checkStore(store: unknown): void {
@@ -50,7 +50,13 @@ export function checkSend(id: unknown, event: unknown, options: unknown) {
     )
   }
   const encoded = encodeValid(data, 'event') as JsonObject
-  return { kind: type, data: encoded, ...(eventId !== undefined && { id: checkKey('options.eventId', eventId) }) }
+  return { kind: type, data: encoded, ...(eventId !== undefined && { id: checkEventId(eventId) }) }
+}
+
+function checkEventId(eventId: unknown): string {
+  const key = checkKey('options.eventId', eventId)
+  if (!isOwnEventId(key)) return key
+  throw new InvalidArgument('options.eventId', eventId, 'an id that begins neither with harel. nor with timeout:')
 }
 
 export function checkListener(type: unknown, listener: unknown): void {

@@ -13,7 +13,18 @@ import { ControlRefused, UnknownExecution } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import { receive } from './invoked.js'
 import type { Definition } from './machines.js'
-import { CONTINUE, DELIVERY, INIT, INVOKED, RESUME, STOP, type StartData, SUSPEND, SWEEP } from './reserved.js'
+import {
+  CONTINUE,
+  DELIVERY,
+  eventIdOf,
+  INIT,
+  INVOKED,
+  RESUME,
+  STOP,
+  type StartData,
+  SUSPEND,
+  SWEEP,
+} from './reserved.js'
 import { childOf, type PersistedMachine, writePersisted } from './snapshot.js'
 import { advance, disarm, type Found, findMachine, goOn, isRunning, moveTimers } from './step.js'
 import { type Decision, update, write } from './update.js'
@@ -165,7 +176,11 @@ async function fire(host: Host, execution: Execution, found: Found, path: string
     disarm(found.stored, draft)
     return draft
   }
-  const event = newEvent({ id: timeoutEventId(execution.id, path, fired.at), kind: fired.type, data: fired.data })
+  const event = newEvent({
+    id: eventIdOf(timeoutEventId(execution.id, path, fired.at)),
+    kind: fired.type,
+    data: fired.data,
+  })
   const after = { ...found, stored: { ...found.stored, timers } }
   if (fired.to === undefined) return advance(host, execution, after, { event })
   const draft = moveAll(execution, after)

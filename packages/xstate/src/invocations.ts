@@ -126,7 +126,7 @@ export class Invocations {
     const heard = (event: AnyEventObject): void => {
       const result = resultOf(event, actorId)
       told += 1
-      const eventId = `${id}:${run}:${told}`
+      const eventId = `${run}:${told}`
       afterwards(async () => {
         await this.#tell(id, attempt, result ?? { event: lasting(logic, event), eventId }).finally(() => {
           if (result !== undefined) ended.resolve()

@@ -12,7 +12,7 @@ import type { Handled } from './handle.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import { actorLogic } from './machines.js'
 import { decode, encode, encodeValid, reference } from './references.js'
-import { LEASE_PATH, STOP, type StartData } from './reserved.js'
+import { LEASE_PATH, resultId, STOP, type StartData } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
 import { errorData, tellParent } from './step.js'
 import type { Decision } from './update.js'
@@ -109,7 +109,7 @@ export function end(execution: Execution, stored: PersistedInvoked, result: Resu
   draft.timers.set(LEASE_PATH, { action: 'cancel', path: LEASE_PATH })
   tellParent(execution, stored, draft, isError ? 'error.actor' : 'done.actor', data)
   // There is one result, so that its id can be known.
-  for (const { event } of draft.emits) event.id = `${execution.id}:result`
+  for (const { event } of draft.emits) event.id = resultId(execution.id)
   writeInvoked(execution, { ...stored, owner: null })
   return draft
 }

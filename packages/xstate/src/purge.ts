@@ -7,6 +7,7 @@ import {
   type Execution,
   InvalidArgument,
   isFinished,
+  MAX_KEY_BYTES,
   StoreConflict,
   type TraceStep,
 } from '@harel/store-base'
@@ -85,7 +86,10 @@ export async function purge(host: Host, rootId: string, options: PurgeOptions = 
 /** The root first, and each before its children. */
 async function treeOf({ store }: Host, root: Execution): Promise<Execution[]> {
   const known = new Map([[root.id, root]])
-  const pending = [...(await store.idsWithPrefix(`${root.id}:`)), ...Object.keys(root.children)]
+  const prefix = `${root.id}:`
+  // What no longer fits into an id has nothing below it.
+  const below = Buffer.byteLength(prefix) > MAX_KEY_BYTES ? [] : await store.idsWithPrefix(prefix)
+  const pending = [...below, ...Object.keys(root.children)]
   for (let id = pending.pop(); id !== undefined; id = pending.pop()) {
     if (known.has(id)) continue
     const execution = await store.load(id)

@@ -1,7 +1,8 @@
 /** The names that this package keeps for itself in a store, and in the events between executions. */
-import type { JsonValue } from '@harel/store-base'
+import { createHash } from 'node:crypto'
+import { type JsonValue, MAX_KEY_BYTES } from '@harel/store-base'
 
-/** Ids of executions and of definitions with this beginning belong to the runner itself. */
+/** Ids of executions, of definitions and of events with this beginning belong to the runner itself. */
 export const RESERVED_PREFIX = 'harel.'
 
 /** The definition of what a machine invokes that is no machine: a promise, a callback, an observable. */
@@ -47,3 +48,19 @@ export interface StartData {
 /** The paths of the runner's own timers: when an invoked actor may be taken up, when a delivery is tried again. */
 export const LEASE_PATH = 'harel.lease'
 export const RETRY_PATH = 'harel.retry'
+
+/** How the ids of the events begin that fired timers deliver (`timeoutEventId` of store-base). */
+const TIMEOUT_PREFIX = 'timeout:'
+
+/** Whether an event id is one that the runner makes itself: who could send it could have the real one taken for a repetition. */
+export const isOwnEventId = (id: string): boolean => id.startsWith(RESERVED_PREFIX) || id.startsWith(TIMEOUT_PREFIX)
+
+/** An event id that everybody arrives at, hashed where it is longer than an id may be. */
+export const eventIdOf = (text: string): string =>
+  Buffer.byteLength(text) <= MAX_KEY_BYTES
+    ? text
+    : `${RESERVED_PREFIX}sha256:${createHash('sha256').update(text).digest('hex')}`
+
+/** The ids of the one result of what was invoked, and of the news that the id of a child is in use. */
+export const resultId = (executionId: string): string => eventIdOf(`${RESERVED_PREFIX}result:${executionId}`)
+export const takenId = (executionId: string): string => eventIdOf(`${RESERVED_PREFIX}taken:${executionId}`)

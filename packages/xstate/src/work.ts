@@ -3,7 +3,7 @@ import { ExecutionAlreadyExists, type HarelEvent, type SpawnEntry, StoreConflict
 import { UnknownMachine } from './errors.js'
 import { fireTimer, handleEvent, start } from './handle.js'
 import type { Host } from './host.js'
-import { INVOKED, LEASE_PATH, RETRY_PATH, type StartData } from './reserved.js'
+import { INVOKED, LEASE_PATH, RETRY_PATH, type StartData, takenId } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
 import { errorData, eventOfChild } from './step.js'
 
@@ -73,5 +73,5 @@ async function startChild(host: Host, { parentId, childId: id, data }: SpawnWork
 /** The machine gets an error for a child that cannot be started, because an execution of others has its id. */
 async function tellTaken(host: Host, parentId: string, id: string, { actorId }: StartData): Promise<void> {
   const event = eventOfChild(id, actorId, 'error.actor', { error: errorData(new ExecutionAlreadyExists(id)) })
-  await handleEvent(host, parentId, { ...event, id: `${id}:taken` })
+  await handleEvent(host, parentId, { ...event, id: takenId(id) })
 }

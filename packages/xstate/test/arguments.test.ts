@@ -34,7 +34,7 @@ test('send refuses what is no event and no event id, and says which', async () =
   for (const type of [undefined, 5, null]) {
     await expect(runner.send('l', { type } as never)).rejects.toMatchObject(invalid('event.type'))
   }
-  for (const eventId of ['', 5, null, 'a\0']) {
+  for (const eventId of ['', 5, null, 'a\0', 'timeout:l:x:1.0', 'harel.result:l:p']) {
     const sent = runner.send('l', { type: 'PRESS' }, { eventId: eventId as string })
     await expect(sent).rejects.toMatchObject(invalid('options.eventId'))
   }

@@ -11,6 +11,8 @@ const child = setup(anyEvent).createMachine({
 
 /** Whatever every object has anyway, and what the runner itself has counted under. */
 const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf', 'send', 'x', 'a#2', 'a:b', 'é\n']
+/** As the name stands in an id. */
+const part = (name = ''): string => name.replaceAll(':', '%3A')
 const refused = ['__proto__', 'harel.lease', 'harel.retry', 'harel.timer.1', 'harel.actor.1']
 
 describe.each(stores)('on $name', ({ open }) => {
@@ -37,7 +39,9 @@ describe.each(stores)('on $name', ({ open }) => {
       await runner.settled()
       await runner.send(`${n}`, { type: 'PASS' })
       await until(async () => (await stored(store, `${n}`)).activePath === 'done')
-      const states = await Promise.all([`${n}:${names[n]}`, `${n}:${names[n]}#2`].map((id) => store.load(id)))
+      const states = await Promise.all(
+        [`${n}:${part(names[n])}`, `${n}:${part(names[n])}#2`].map((id) => store.load(id)),
+      )
       if (names[n] !== 'a#2') expect(states.map((each) => each?.status)).toEqual(['CANCELLED', 'DONE'])
     }
   })
