@@ -27,6 +27,9 @@ import { confine, decode, reference } from './references.js'
 import { INVOKED, LEASE_PATH, type StartData } from './reserved.js'
 import { type Decision, update, write } from './update.js'
 
+/** How many are remembered that wait for room; the others are found by sweeps. */
+const MOST_WAITING = 10_000
+
 /** One that is running here. */
 interface Running {
   readonly attempt: number
@@ -40,21 +43,52 @@ interface Running {
 export class Invocations {
   readonly #host: Host
   readonly #running = new Map<string, Running>()
+  /** What has room, and is not running yet. */
+  #reserved = 0
+  /** What has found no room, in its order. */
+  readonly #waiting = new Set<string>()
+  #closed = false
 
   constructor(host: Host) {
     this.#host = host
   }
 
-  get #hasRoom(): boolean {
-    return this.#running.size < this.#host.settings.maxInvoked
+  /** Whether there is room for one more, which is held for the caller until it lets go of it. */
+  #reserve(): boolean {
+    if (this.#closed || this.#running.size + this.#reserved >= this.#host.settings.maxInvoked) return false
+    this.#reserved += 1
+    return true
+  }
+
+  /** Takes up what has waited longest, if there is room; others may have taken it up meanwhile. */
+  #next(): void {
+    const [id] = this.#waiting
+    if (id === undefined || !this.#reserve()) return
+    this.#waiting.delete(id)
+    const { onWarning } = this.#host.settings
+    this.#take(id).catch((error) => onWarning(`${id} was left to the next sweep`, error))
   }
 
   /** Creates the execution, leased to this process if it has room, and runs it. @throws StoreConflict if it exists */
   async create(id: string, parentId: string, { machine, ...data }: StartData): Promise<void> {
     if (machine === undefined) throw new UnknownMachine(INVOKED, data.version, [])
-    const mine = this.#hasRoom
-    const stored: PersistedInvoked = { ...data, machine, attempt: mine ? 1 : 0, owner: mine ? this.#host.id : null }
-    const logic = logicOf(this.#host, stored)
+    const logic = logicOf(this.#host, { ...data, machine })
+    const mine = !isReducer(logic) && this.#reserve()
+    try {
+      await this.#created(id, parentId, { ...data, machine }, logic, mine)
+    } finally {
+      if (mine) this.#reserved -= 1
+    }
+  }
+
+  async #created(
+    id: string,
+    parentId: string,
+    data: StartData & { machine: string },
+    logic: AnyActorLogic,
+    mine: boolean,
+  ): Promise<void> {
+    const stored: PersistedInvoked = { ...data, attempt: mine ? 1 : 0, owner: mine ? this.#host.id : null }
     const activePath = data.src
     const execution = newExecution({ id, definitionId: INVOKED, parentId, childId: id, status: 'RUNNING', activePath })
     writeInvoked(execution, stored)
@@ -65,7 +99,7 @@ export class Invocations {
         : this.#leased(false)
     draft.step = { cause: 'start', fromStatus: 'PENDING', toStatus: execution.status, toPath: activePath }
     await this.#host.queue.run(id, () => write(this.#host, execution, draft))
-    if (mine && !isReducer(logic)) this.#run(id, stored, logic)
+    if (mine) this.#run(id, stored, logic)
   }
 
   /**
@@ -77,9 +111,30 @@ export class Invocations {
   async takeUp(id: string): Promise<boolean> {
     const running = this.#running.get(id)
     running?.look()
-    if (running !== undefined || !this.#hasRoom) return false
+    if (running !== undefined) return false
+    if (this.#reserve()) {
+      await this.#take(id)
+      return true
+    }
+    if (this.#waiting.size < MOST_WAITING) this.#waiting.add(id)
+    return false
+  }
+
+  /** With room that was reserved. */
+  async #take(id: string): Promise<void> {
+    try {
+      const taken = await this.#taken(id)
+      if (taken !== undefined) this.#run(id, taken, logicOf(this.#host, taken))
+    } finally {
+      this.#reserved -= 1
+    }
+    this.#next()
+  }
+
+  /** Leases it to this process, unless somebody else has it. */
+  #taken(id: string): Promise<PersistedInvoked | undefined> {
     const { clock, maxAttempts } = this.#host.settings
-    const taken = await update<PersistedInvoked | undefined>(this.#host, id, undefined, ({ execution }) => {
+    return update<PersistedInvoked | undefined>(this.#host, id, undefined, ({ execution }) => {
       if (execution === undefined || isFinished(execution.status)) return { result: undefined }
       const stored = readInvoked(execution)
       // The lease may have been renewed since it was found to have run out.
@@ -92,8 +147,6 @@ export class Invocations {
       const next = { ...stored, attempt: stored.attempt + 1, owner: this.#host.id }
       return { result: next, draft: this.#renewed(execution, next) }
     })
-    if (taken !== undefined) this.#run(id, taken, logicOf(this.#host, taken))
-    return true
   }
 
   #renewed(execution: Execution, stored: PersistedInvoked): Draft {
@@ -147,6 +200,7 @@ export class Invocations {
       clearInterval(renewing)
       await work
       this.#running.delete(id)
+      this.#next()
     })
     this.#running.set(id, { attempt, abort, ended: settled, look })
     const effect: Effect = { executionId: id, idempotencyKey: id, attempt, signal: abort.signal }
@@ -211,6 +265,7 @@ export class Invocations {
 
   /** Lets go of all of it, so that others may take it up at once. */
   async close(): Promise<void> {
+    this.#closed = true
     const running = [...this.#running]
     for (const [, { abort }] of running) abort.abort()
     await Promise.all(

@@ -37,7 +37,10 @@ export function writeInvoked(execution: Execution, stored: PersistedInvoked): vo
 }
 
 /** @throws UnknownMachine */
-export function logicOf({ machines }: Host, { machine, version, src }: PersistedInvoked): AnyActorLogic {
+export function logicOf(
+  { machines }: Host,
+  { machine, version, src }: Pick<PersistedInvoked, 'machine' | 'version' | 'src'>,
+): AnyActorLogic {
   const definition = machines.find(machine, version) ?? machines.newest(machine)
   const logic = actorLogic(definition.machine, src)
   if (logic === undefined) throw new UnknownMachine(`${machine} with an actor ${src}`, version, [])

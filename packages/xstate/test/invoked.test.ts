@@ -1,4 +1,5 @@
 /** What machines invoke that is no machine, and what they can see of each other. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ActorNotRestorable, InvalidMachine } from '@harel/xstate'
 import { expect, test } from 'vitest'
 import {
@@ -8,12 +9,13 @@ import {
   type EventObject,
   fromCallback,
   fromObservable,
+  fromPromise,
   fromTransition,
   type Snapshot,
   sendTo,
   setup,
 } from 'xstate'
-import { contextOf, openStore, runnerOn, stored, until } from './helpers.js'
+import { contextOf, keepRunning, openStore, runnerOn, stored, until } from './helpers.js'
 
 type Any = { type: string; [key: string]: unknown }
 const anyEvent = { types: { events: {} as Any } }
@@ -231,4 +233,30 @@ test('a machine inside other logic is refused, as an actor and as a machine of t
   await expect(runner.create('editor', { id: 'e' })).rejects.toThrow(ActorNotRestorable)
   expect(await store.load('e')).toBeUndefined()
   expect(() => runnerOn(store, { machines: [undoable] })).toThrow(InvalidMachine)
+})
+
+test('no more than maxInvoked run at once, however many are started, and those that wait run as soon as there is room', async () => {
+  let running = 0
+  let most = 0
+  const work = fromPromise(async () => {
+    running += 1
+    most = Math.max(most, running)
+    await sleep(5)
+    running -= 1
+  })
+  const machine = setup({ actors: { work } }).createMachine({
+    id: 'worker',
+    initial: 'a',
+    states: { a: { invoke: { src: 'work', onDone: 'b' } }, b: { type: 'final' } },
+  })
+  const store = await openStore()
+  const runner = runnerOn(store, { machines: [machine], maxInvoked: 2 })
+  keepRunning(runner)
+  const ids = Array.from({ length: 60 }, (_, n) => `w${n}`)
+  await Promise.all(ids.map((id) => runner.create('worker', { id })))
+  await until(async () =>
+    (await Promise.all(ids.map((id) => stored(store, id)))).every(({ status }) => status === 'DONE'),
+  )
+  expect(most).toBe(2)
+  expect(runner.warnings).toEqual([])
 })
