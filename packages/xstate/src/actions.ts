@@ -1,8 +1,10 @@
 /** What XState wants done after a transition, in the terms of a commit. */
 import {
+  checkObject,
   type Execution,
   encodeJson,
   type HarelEvent,
+  InvalidArgument,
   type JsonObject,
   type JsonValue,
   newEvent,
@@ -165,12 +167,18 @@ function note(taken: Taken, next: PersistedMachine, draft: Draft, action: Action
       break
     }
     case 'xstate.emit':
-      draft.emitted.push((params as { event: AnyEventObject }).event)
+      draft.emitted.push(checkEmitted(execution, (params as { event: unknown }).event))
       break
     case 'xstate.log':
       draft.logs.push(() => action.exec?.(action.info, undefined))
       break
   }
+}
+
+function checkEmitted({ id }: Execution, event: unknown): AnyEventObject {
+  const { type } = checkObject(`the event that ${JSON.stringify(id)} emits`, event)
+  if (typeof type === 'string') return event as AnyEventObject
+  throw new InvalidArgument(`the type of the event that ${JSON.stringify(id)} emits`, type, 'a string')
 }
 
 export function stopChild(draft: Draft, parent: string, id: string): void {

@@ -109,3 +109,12 @@ export async function atMost(seconds: number, work: Promise<unknown>): Promise<v
 export async function pause(seconds: number, signal: AbortSignal, unref = false): Promise<void> {
   await wait(Math.max(0, seconds) * 1000, undefined, { signal, ref: !unref }).catch(() => {})
 }
+
+/** Calls what others have given us: neither what it throws nor what it rejects with goes any further. */
+export function guarded(call: () => unknown, failed: (error: unknown) => void = () => {}): void {
+  try {
+    Promise.resolve(call()).catch(failed)
+  } catch (error) {
+    failed(error)
+  }
+}

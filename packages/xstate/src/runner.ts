@@ -10,7 +10,7 @@ import {
 } from '@harel/store-base'
 import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
 import { checkCreate, checkListener, checkSend, checkStore } from './arguments.js'
-import { atMost, KeyedQueue, pause, Waits } from './concurrency.js'
+import { atMost, guarded, KeyedQueue, pause, Waits } from './concurrency.js'
 import { cancel, redrive, resume, suspend, terminate } from './control.js'
 import { Deliveries, type Parked } from './deliveries.js'
 import { RunnerClosed, UnknownEvent, UnknownExecution } from './errors.js'
@@ -37,8 +37,11 @@ export interface SendOptions {
 /** How long, in seconds, `close` waits for steps that have begun. */
 const PATIENCE = 5
 
-/** Takes an event that a machine has emitted, and the execution as it was committed. */
-export type Listener<Event> = (event: Event, execution: Execution) => void
+/**
+ * Takes an event that a machine has emitted, and the execution as it was committed. Nobody waits for it; what it throws or
+ * rejects with is reported to `onWarning`.
+ */
+export type Listener<Event> = (event: Event, execution: Execution) => void | Promise<void>
 
 /**
  * Runs XState machines durably on any execution store.
@@ -56,7 +59,7 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
   readonly #settings: Settings
   readonly #relay: Relay
   readonly #alarms: Alarms
-  readonly #listeners = new Map<string, Set<Listener<AnyEventObject>>>()
+  readonly #listeners = new Map<string, Set<{ readonly listener: Listener<AnyEventObject> }>>()
   readonly #abort = new AbortController()
   /** Ends `run`. */
   readonly #closing = new AbortController()
@@ -97,18 +100,14 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
     if (!this.#closing.signal.aborted) this.#relay.commit(commit)
     for (const event of draft.emitted) {
       for (const type of [event.type, '*']) {
-        for (const listener of this.#listeners.get(type) ?? []) this.#call(() => listener(event, execution))
+        for (const { listener } of this.#listeners.get(type) ?? []) this.#call(() => listener(event, execution))
       }
     }
     for (const log of draft.logs) this.#call(log)
   }
 
-  #call(listener: () => void): void {
-    try {
-      listener()
-    } catch (error) {
-      this.#settings.onWarning('a listener failed', error)
-    }
+  #call(listener: () => unknown): void {
+    guarded(listener, (error) => this.#settings.onWarning('a listener failed', error))
   }
 
   /** The first one publishes the definitions. */
@@ -174,8 +173,10 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
   ): Disposable {
     checkListener(type, listener)
     const listeners = this.#listeners.get(type) ?? new Set()
-    this.#listeners.set(type, listeners.add(listener as Listener<AnyEventObject>))
-    return { [Symbol.dispose]: () => void listeners.delete(listener as Listener<AnyEventObject>) }
+    // One of its own for each call: a listener may be given twice, and be taken back once.
+    const entry = { listener: listener as Listener<AnyEventObject> }
+    this.#listeners.set(type, listeners.add(entry))
+    return { [Symbol.dispose]: () => void listeners.delete(entry) }
   }
 
   /**
@@ -200,6 +201,15 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
     await this.#open()
     const ends = AbortSignal.any([this.#closing.signal, ...(signal === undefined ? [] : [signal])])
     this.#alarms.start()
+    try {
+      await this.#sweeps(ends)
+    } finally {
+      this.#alarms.stop()
+    }
+    await this.#relay.idle()
+  }
+
+  async #sweeps(ends: AbortSignal): Promise<void> {
     for (let failures = 0; !ends.aborted; ) {
       let seconds: number
       try {
@@ -212,8 +222,6 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
       }
       await pause(seconds, ends)
     }
-    this.#alarms.stop()
-    await this.#relay.idle()
   }
 
   /** One part of what `run` does over and over, for those who are called by a clock. @returns seconds until the next is due */
@@ -299,7 +307,7 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
 
   async #close(): Promise<void> {
     this.#closing.abort()
-    this.#alarms.stop()
+    this.#alarms.clear()
     this.#relay.stop()
     await atMost(PATIENCE, this.#idle())
     await atMost(PATIENCE, this.#host.invocations.close())

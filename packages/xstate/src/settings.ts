@@ -1,5 +1,6 @@
 import { checkCount, checkFlag, checkObject, InvalidArgument, newId } from '@harel/store-base'
 import type { AnyStateMachine } from 'xstate'
+import { guarded } from './concurrency.js'
 import type { PersistedMachine } from './snapshot.js'
 
 /** Where an execution stands whose version this runner does not have, and where it is to go. */
@@ -93,6 +94,7 @@ export function checkSettings(options: RunnerOptions): Settings {
     if (!KNOWN.has(key)) throw new InvalidArgument(`options.${key}`, undefined, 'absent: there is no such option')
   }
   if (!Array.isArray(options.machines)) throw new InvalidArgument('machines', options.machines, 'an array of machines')
+  const warn = callable('onWarning', options.onWarning) ?? ((...shown) => console.warn(...shown))
   return {
     migrate: callable('migrate', options.migrate),
     onActionError: oneOf('onActionError', options.onActionError ?? 'fail', ['fail', 'raise']),
@@ -110,6 +112,6 @@ export function checkSettings(options: RunnerOptions): Settings {
     clock: callable('clock', options.clock) ?? (() => Date.now() / 1000),
     random: callable('random', options.random) ?? Math.random,
     logger: callable('logger', options.logger) ?? console.log,
-    onWarning: callable('onWarning', options.onWarning) ?? ((...found) => console.warn(...found)),
+    onWarning: (...found) => guarded(() => warn(...found)),
   }
 }

@@ -17,7 +17,8 @@ export class Alarms {
   /** A binary heap, the earliest first. */
   readonly #heap: DueTimer[] = []
   #timeout: NodeJS.Timeout | undefined
-  #active = false
+  /** How many have started it and not stopped it. */
+  #users = 0
 
   constructor(clock: () => number, fire: (timer: DueTimer) => void) {
     this.#clock = clock
@@ -25,18 +26,22 @@ export class Alarms {
   }
 
   add(timer: DueTimer): void {
-    if (!this.#active || timer.fireAt > this.#clock() + HORIZON || this.#heap.length >= MOST) return
+    if (this.#users === 0 || timer.fireAt > this.#clock() + HORIZON || this.#heap.length >= MOST) return
     this.#heap.push(timer)
     this.#up(this.#heap.length - 1)
     if (this.#heap[0] === timer) this.#wind()
   }
 
   start(): void {
-    this.#active = true
+    this.#users += 1
   }
 
   stop(): void {
-    this.#active = false
+    this.#users -= 1
+    if (this.#users === 0) this.clear()
+  }
+
+  clear(): void {
     this.#heap.length = 0
     clearTimeout(this.#timeout)
   }
