@@ -33,13 +33,21 @@ const needsShared = ({ capabilities }: UnderFaults) =>
 
 const size = (whole: number, scale: number): number => Math.max(1, Math.round(whole * scale))
 
+/** How a request or its reply is lost. */
+function lossesOf(proxy: TcpProxy | HttpProxy): (() => Promise<void>)[] {
+  const cuts = CUTS.map((cut) => () => proxy.cutNext(cut))
+  if (!(proxy instanceof HttpProxy)) return cuts
+  const lost = { status: 502, body: 'Bad Gateway' }
+  return [...cuts, ...[lost, { ...lost, afterServer: true }].map((answer) => () => proxy.answerNext(answer))]
+}
+
 /** What can happen to connections. */
 function faultsOf(proxy: TcpProxy | HttpProxy): Fault[] {
-  const doom =
-    (next: () => Promise<void>): Fault =>
-    (over) =>
-      Promise.race([next(), over])
-  const cuts = CUTS.map((cut) => doom(() => proxy.cutNext(cut)))
+  const losses = lossesOf(proxy).map(
+    (lose): Fault =>
+      (over) =>
+        Promise.race([lose(), over]),
+  )
   const held = async () => {
     proxy.hold()
     await pause(100)
@@ -56,11 +64,7 @@ function faultsOf(proxy: TcpProxy | HttpProxy): Fault[] {
     await pause(50)
     proxy.restore()
   }
-  const everywhere = [...cuts, async () => proxy.cutAll(), held, slow, away]
-  if (!(proxy instanceof HttpProxy)) return everywhere
-  const lost = { status: 502, body: 'Bad Gateway' }
-  const answered = [lost, { ...lost, afterServer: true }]
-  return [...everywhere, ...answered.map((answer) => doom(() => proxy.answerNext(answer)))]
+  return [...losses, async () => proxy.cutAll(), held, slow, away]
 }
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
@@ -97,6 +101,7 @@ export const scenarios: readonly Scenario[] = [
       await using proxy = await proxyTo(under)
       const store = await site.open(proxy.url)
       const direct = await site.direct()
+      const losses = lossesOf(proxy)
       const commits = size(400, scale)
       let tried = 0
       let faults = 0
@@ -104,7 +109,7 @@ export const scenarios: readonly Scenario[] = [
         load: (id) => direct.load(id),
         commit: (execution, changes) => {
           // Every other one, so that what was refused gets through when it is tried again.
-          if (tried++ % 2 === 0) void proxy.cutNext(CUTS[faults++ % CUTS.length] ?? 'after the request')
+          if (tried++ % 2 === 0) void losses[faults++ % losses.length]?.()
           return store.commit(execution, changes).finally(() => proxy.restore())
         },
       }

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
 import { deserialize, serialize } from 'node:v8'
 import {
   CheckedStore,
@@ -28,39 +30,54 @@ interface Answer {
 const encode = (value: Request | Answer): string => `${serialize(value).toString('base64')}\n`
 const decode = (line: string): unknown => deserialize(Buffer.from(line, 'base64'))
 
-/** Tables in memory behind a port: each line is a request, or its answer. */
+/** Tables in memory behind a port: each line, or each body of a POST, is a request, or its answer. */
 export class MemoryServer implements AsyncDisposable {
   readonly #listener: Server
   readonly #sockets = new Set<Socket>()
+  readonly #scheme: string
   #tables = new Tables()
   #saved: Tables | undefined
   #port = 0
 
-  private constructor(breakBackend: (backend: MemoryBackend) => void) {
-    this.#listener = createServer((socket) => {
-      this.#sockets.add(socket.once('close', () => this.#sockets.delete(socket)))
-      const lines = createInterface(socket)
-      for (const emitter of [socket, lines]) emitter.on('error', () => {})
-      lines.on('line', (line) => {
-        const { method, args, traceMax } = decode(line) as Request
-        const backend = new MemoryBackend(this.#tables, traceMax, capabilities)
-        breakBackend(backend)
-        const answer: Answer = {
-          value: (Reflect.get(backend, method) as (...args: unknown[]) => unknown).apply(backend, args),
-        }
-        socket.write(encode(answer))
+  private constructor(breakBackend: (backend: MemoryBackend) => void, speaks: 'tcp' | 'http') {
+    const answer = (request: string): string => {
+      const { method, args, traceMax } = decode(request) as Request
+      const backend = new MemoryBackend(this.#tables, traceMax, capabilities)
+      breakBackend(backend)
+      return encode({ value: (Reflect.get(backend, method) as (...args: unknown[]) => unknown).apply(backend, args) })
+    }
+    const overTcp = () =>
+      createServer((socket) => {
+        const lines = createInterface(socket)
+        for (const emitter of [socket, lines]) emitter.on('error', () => {})
+        lines.on('line', (line) => socket.write(answer(line)))
       })
+    const overHttp = () =>
+      createHttpServer((request, response) => {
+        // Without a whole request there is nobody to answer.
+        text(request).then(
+          (body) => response.end(answer(body)),
+          () => {},
+        )
+      })
+    this.#scheme = speaks === 'http' ? 'http' : 'memory'
+    this.#listener = speaks === 'http' ? overHttp() : overTcp()
+    this.#listener.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket.once('close', () => this.#sockets.delete(socket)))
     })
   }
 
-  static async start(breakBackend: (backend: MemoryBackend) => void = () => {}): Promise<MemoryServer> {
-    const server = new MemoryServer(breakBackend)
+  static async start(
+    breakBackend: (backend: MemoryBackend) => void = () => {},
+    speaks: 'tcp' | 'http' = 'tcp',
+  ): Promise<MemoryServer> {
+    const server = new MemoryServer(breakBackend, speaks)
     await server.restart()
     return server
   }
 
   get url(): string {
-    return `memory://127.0.0.1:${this.#port}`
+    return `${this.#scheme}://127.0.0.1:${this.#port}`
   }
 
   /** What is written from here on does not outlive a kill: the server of a database that does not sync. */
@@ -95,7 +112,7 @@ export class MemoryServer implements AsyncDisposable {
 }
 
 /** One request over a connection of its own. */
-async function ask(url: string, request: Request): Promise<unknown> {
+async function askOverTcp(url: string, request: string): Promise<string> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname).on('error', () => {})
   try {
@@ -104,11 +121,11 @@ async function ask(url: string, request: Request): Promise<unknown> {
     throw new StoreUnavailable('the server is away', error)
   }
   try {
-    socket.write(encode(request))
+    socket.write(request)
     let reply = ''
     for await (const part of socket.setEncoding('utf8')) {
       reply += part
-      if (reply.endsWith('\n')) return (decode(reply) as Answer).value
+      if (reply.endsWith('\n')) return reply
     }
     throw new Error('the connection was closed')
   } catch (error) {
@@ -116,6 +133,24 @@ async function ask(url: string, request: Request): Promise<unknown> {
   } finally {
     socket.destroy()
   }
+}
+
+/** Somebody has answered in the server's place. */
+export class BadGateway extends Error {}
+
+async function askOverHttp(url: string, request: string): Promise<string> {
+  try {
+    const response = await fetch(url, { method: 'POST', body: request })
+    if (!response.ok) throw new BadGateway(await response.text())
+    return await response.text()
+  } catch (error) {
+    throw new OutcomeUnknown('the reply was lost', error)
+  }
+}
+
+async function ask(url: string, request: Request): Promise<unknown> {
+  const reply = await (url.startsWith('http:') ? askOverHttp : askOverTcp)(url, encode(request))
+  return (decode(reply) as Answer).value
 }
 
 /** Sends a commit, and makes of a lost reply what it likes. */

@@ -3,21 +3,21 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { ExecutionStore, Verdict } from '@harel/store-base'
+import { type ExecutionStore, StoreUnavailable, type Verdict } from '@harel/store-base'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { assertSurvives, type OpenForFaults, scenarios, type UnderFaults } from '../../src/faults/index.js'
 import { capabilities, type MemoryBackend } from '../memory-database.js'
 import { override, replace } from '../mutants/mutant.js'
-import { MemoryServer, openRemote, type SendCommit } from './memory-server.js'
+import { BadGateway, MemoryServer, openRemote, type SendCommit } from './memory-server.js'
 
-async function serve(breakBackend?: (backend: MemoryBackend) => void) {
-  const server = await MemoryServer.start(breakBackend)
+async function serve(breakBackend?: (backend: MemoryBackend) => void, speaks: 'tcp' | 'http' = 'tcp') {
+  const server = await MemoryServer.start(breakBackend, speaks)
   onTestFinished(() => server.kill())
   const under: UnderFaults = {
     capabilities,
     open: ({ address = '', ...options }) => openRemote(address, options),
     address: () => server.url,
-    speaks: 'tcp',
+    speaks,
     server,
     program: new URL('../programs/faults-writer.ts', import.meta.url),
   }
@@ -25,10 +25,10 @@ async function serve(breakBackend?: (backend: MemoryBackend) => void) {
 }
 
 /** Plays the scenario of this name. */
-async function play(name: string, under: UnderFaults) {
+async function play(name: string, under: UnderFaults, scale = 0.02) {
   const scenario = scenarios.find((candidate) => candidate.name === name)
   if (scenario === undefined) throw new Error(`no scenario is called '${name}'`)
-  const { lost, doubled, breaches, ...figures } = await scenario.run({ under, seed: 7, scale: 0.02 })
+  const { lost, doubled, breaches, ...figures } = await scenario.run({ under, seed: 7, scale })
   return { found: { lost, doubled, breaches }, lost: lost.join('; '), doubled: doubled.join('; '), figures }
 }
 
@@ -41,16 +41,20 @@ const takesLossForSuccess = driver((send, { emits }) =>
   send().catch(() => ({ applied: true, seqs: emits.map(() => 0) })),
 )
 
-test('a store that keeps its promises survives all there is', { timeout: 60_000 }, async () => {
-  const { under } = await serve()
-  const survivals = await assertSurvives(under, { seed: 7, scale: 0.02 })
-  expect(survivals.map(({ title }) => title)).toEqual(scenarios.map(({ title }) => title))
-  for (const { title, outcome } of survivals) {
-    expect(outcome, title).toMatchObject({ lost: [], doubled: [], breaches: [] })
-    expect(outcome?.commits, title).toBeGreaterThan(1)
-    expect(outcome?.acknowledged, title).toBeGreaterThan(1)
-  }
-})
+test.each(['tcp', 'http'] as const)(
+  'a store that keeps its promises survives all there is over %s',
+  { timeout: 60_000 },
+  async (speaks) => {
+    const { under } = await serve(undefined, speaks)
+    const survivals = await assertSurvives(under, { seed: 7, scale: 0.02 })
+    expect(survivals.map(({ title }) => title)).toEqual(scenarios.map(({ title }) => title))
+    for (const { title, outcome } of survivals) {
+      expect(outcome, title).toMatchObject({ lost: [], doubled: [], breaches: [] })
+      expect(outcome?.commits, title).toBeGreaterThan(1)
+      expect(outcome?.acknowledged, title).toBeGreaterThan(1)
+    }
+  },
+)
 
 test('what cannot be broken is not tried, and the reason is told', async () => {
   const { under } = await serve()
@@ -84,6 +88,54 @@ describe('a lost reply that the driver', () => {
 test('a success that a cut connection has prevented is found', async () => {
   const { under } = await serve()
   expect((await play('connections', { ...under, ...takesLossForSuccess })).lost).toContain('acknowledged')
+})
+
+describe('behind a gateway', () => {
+  const lose = async (broken: Partial<UnderFaults>, breakBackend?: (backend: MemoryBackend) => void) => {
+    const { under } = await serve(breakBackend, 'http')
+    // Long enough for every way to lose a request or its reply.
+    return play('lost-replies', { ...under, ...broken }, 0.05)
+  }
+
+  test('a 502 for a commit that was applied, taken for a refusal, is found', async () => {
+    const wrong = driver((send) =>
+      send().catch((error: Error) => {
+        throw error.cause instanceof BadGateway ? new StoreUnavailable('refused', error) : error
+      }),
+    )
+    const { doubled, found } = await lose(wrong)
+    expect(doubled).toContain('refused')
+    expect(found.breaches).toEqual([])
+  })
+
+  test('a lost reply that becomes a conflict of the commit with itself is found', async () => {
+    const wrong = driver(async (send) => {
+      const verdict = await send().catch(send)
+      return verdict.applied ? verdict : { ...verdict, foreign: true }
+    })
+    expect((await lose(wrong)).doubled).toContain('refused')
+  })
+
+  test('a commit that is sent again for want of a reply, and applied twice, is found', async () => {
+    const { doubled } = await lose({}, (backend) =>
+      replace(backend, 'commit', (commit) => (given) => {
+        const isRepeated = backend.versionOf(given.id) === given.version
+        return commit(isRepeated ? { ...given, expected: given.version } : given)
+      }),
+    )
+    expect(doubled).toMatch(/child .*event /)
+  })
+
+  test('a success that was never sent is found', async () => {
+    expect((await lose(takesLossForSuccess)).lost).toContain('acknowledged')
+  })
+
+  test('a success that was made up when a connection broke is found', async () => {
+    const { under } = await serve(undefined, 'http')
+    const { lost } = await play('connections', { ...under, ...takesLossForSuccess }, 0.05)
+    // Applied or not, its seqs are invented.
+    expect(lost).toMatch(/acknowledged|seqs 0,0/)
+  })
 })
 
 test('a server that forgets what it has acknowledged is found', async () => {
