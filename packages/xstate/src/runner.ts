@@ -41,7 +41,7 @@ const PATIENCE = 5
  * Takes an event that a machine has emitted, and the execution as it was committed. Nobody waits for it; what it throws or
  * rejects with is reported to `onWarning`.
  */
-export type Listener<Event> = (event: Event, execution: Execution) => void | Promise<void>
+export type Listener<Event> = (event: Event, execution: Execution) => void
 
 /**
  * Runs XState machines durably on any execution store.
