@@ -3,7 +3,6 @@ import {
   type Execution,
   encodeJson,
   type HarelEvent,
-  InvalidArgument,
   type JsonObject,
   type JsonValue,
   newEvent,
@@ -16,6 +15,7 @@ import { type Action, causeOf, collect, Thrown } from './actions.js'
 import { ActionFailed, RunnerError } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import type { Definition } from './machines.js'
+import { checkMigrated } from './migrated.js'
 import { decode, encode } from './references.js'
 import { CONTINUE, INIT } from './reserved.js'
 import {
@@ -49,21 +49,12 @@ export function findMachine(host: Host, execution: Execution): Found {
     const migration = { executionId: execution.id, definitionId, from: stored.version, to: newest.version }
     const moved = migrate(structuredClone(stored), migration)
     if (moved !== undefined) {
-      checkMigrated(moved)
+      checkMigrated(moved, stored)
       const next = { ...moved, version: newest.version }
       return { definition: newest, stored: next, moved: timersMoved(stored.timers, next.timers) }
     }
   }
   return { definition: host.machines.get(definitionId, stored.version), stored }
-}
-
-const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value)
-
-function checkMigrated(moved: PersistedMachine): void {
-  const parts = isObject(moved) ? [moved.context, moved.children, moved.timers, moved.history] : [undefined]
-  if (parts.every(isObject)) return
-  const allowed = 'what it was given, changed, with its context, children, timers and history; or undefined'
-  throw new InvalidArgument('the result of migrate', moved, allowed)
 }
 
 type Timers = PersistedMachine['timers']

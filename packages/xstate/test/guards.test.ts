@@ -255,4 +255,43 @@ describe('timers of a machine that is migrated', () => {
     const runner = runnerOn(store, { machines: [version('2', 'new')], migrate: (() => moved) as never })
     await expect(runner.send('m', { type: 'X' } as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   })
+
+  const timer = { at: 1, type: 'X', data: {} }
+  const child = { id: 'm:c', src: 'c' }
+  test.each<[string, object]>([
+    ['value', { value: null }],
+    ['value', { value: undefined }],
+    ['value', { value: 5 }],
+    ['value', { value: [] }],
+    ['value → new', { value: { new: null } }],
+    ['context', { context: null }],
+    ['children', { children: [] }],
+    ['children → c', { children: { c: null } }],
+    ['children → c → id', { children: { c: { ...child, id: '' } } }],
+    ['children → c → src', { children: { c: { id: 'm:c' } } }],
+    ['children → c → finished', { children: { c: { ...child, finished: 1 } } }],
+    ['timers → t', { timers: { t: null } }],
+    ['timers → t → at', { timers: { t: {} } }],
+    ['timers → t → at', { timers: { t: { ...timer, at: Number.NaN } } }],
+    ['timers → t → type', { timers: { t: { ...timer, type: 5 } } }],
+    ['timers → t → data', { timers: { t: { ...timer, data: 'x' } } }],
+    ['timers → t → to', { timers: { t: { ...timer, to: null } } }],
+    ['history → h', { history: { h: 5 } }],
+    ['history → h', { history: { h: [5] } }],
+    ['sync', { sync: 'yes' }],
+    ['command', { command: '1' }],
+  ])('and a part that is none is refused by its name, %s, with nothing written: %j', async (part, wrong) => {
+    const { store, clock } = await setUp(true)
+    const migrate = ((before: object) => ({ ...before, value: 'new', ...wrong })) as never
+    const runner = runnerOn(store, { machines: [version('2', 'new')], migrate, clock: clock.read })
+    const before = await stored(store, 'm')
+    for (const call of [() => runner.send('m', { type: 'X' } as never), () => runner.snapshot('m')]) {
+      await expect(call()).rejects.toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        argument: `the result of migrate → ${part}`,
+        message: expect.stringMatching(/must be .*; got /),
+      })
+    }
+    expect(await stored(store, 'm')).toEqual(before)
+  })
 })
