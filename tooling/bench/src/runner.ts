@@ -152,7 +152,11 @@ const besidePython = (kind: Kind): Measure => ({
       await using rows = await byRow(kind, rowsAt(kind, url))
       const besides = { [IN_PYTHON]: python.event, [ROW]: rows.event }
       const event: Variants = { DurableRunner: runner.event, ...(other && { [SYNC]: other.event }), ...besides }
-      const tree: Variants = { DurableRunner: runner.tree, ...(other && { [SYNC]: other.tree }), [IN_PYTHON]: python.tree }
+      const tree: Variants = {
+        DurableRunner: runner.tree,
+        ...(other && { [SYNC]: other.tree }),
+        [IN_PYTHON]: python.tree,
+      }
       const events = await measureCommits(name, event, PYTHON, settings, (part) => onProgress(part / 2))
       // In Python each call carries on what all others have started, and fails where one of them does it, too.
       const alone = { ...settings, concurrency: settings.concurrency.filter((atOnce) => atOnce === 1) }
