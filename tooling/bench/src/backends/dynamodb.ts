@@ -18,7 +18,7 @@ const connect = (endpoint: string): DynamoDBClient =>
     requestHandler: { httpAgent: { keepAlive: true, maxSockets: 256 } },
   })
 
-const site: Site = {
+export const site: Site = {
   backend: 'dynamodb',
   isStandIn: true,
   protocol: 'http',

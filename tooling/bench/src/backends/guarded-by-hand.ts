@@ -4,6 +4,7 @@
  */
 import { type Actions, PAGE } from '../contender.ts'
 import { KEPT, nextEventId, type Subject, wireEvent, wireFull } from '../subjects.ts'
+import { gather } from './gather.ts'
 
 type Value = string | number | null
 export type Statement = readonly [sql: string, ...params: Value[]]
@@ -129,43 +130,21 @@ export function guardedByHand(db: Database): Actions {
   }
 }
 
-interface Waiting {
-  readonly rows: Rows
-  resolve(seqs: readonly number[]): void
-  reject(error: unknown): void
-}
-
 /** One transaction for all commits that wait, with a statement for each table, and one at a time. */
 export function batchesByHand(db: Database): Partial<Actions> {
-  let waiting: Waiting[] = []
-  let underWay = false
-  const write = async (sent: readonly Waiting[]) => {
-    const tables = TABLES.filter((table) => sent.some(({ rows }) => rows[table] !== undefined))
+  const write = gather(async (commits: readonly Rows[]) => {
+    const tables = TABLES.filter((table) => commits.some((rows) => rows[table] !== undefined))
     const statements = tables.map((table): Statement => {
-      return [ALL[table], JSON.stringify(sent.flatMap(({ rows }) => rows[table] ?? []))]
+      return [ALL[table], JSON.stringify(commits.flatMap((rows) => rows[table] ?? []))]
     })
     const results = await db.write(statements)
-    if (results.at(-1)?.changes !== sent.length) throw new Error('a version is not stored')
-    let { changes: left = 0, lastId = 0 } = tables[0] === 'event' ? (results[0] ?? {}) : {}
-    for (const { rows, resolve } of sent) resolve((rows.event ?? []).map(() => lastId - --left))
-  }
-  const send = async () => {
-    if (underWay || waiting.length === 0) return
-    const sent = waiting
-    waiting = []
-    underWay = true
-    await write(sent).catch((error: unknown) => {
-      for (const { reject } of sent) reject(error)
-    })
-    underWay = false
-    setImmediate(send)
-  }
+    if (results.at(-1)?.changes !== commits.length) throw new Error('a version is not stored')
+    const { changes = 0, lastId = 0 } = results[tables.indexOf('event')] ?? {}
+    let next = lastId - changes + 1
+    return commits.map(({ event = [] }) => event.map(() => next++))
+  })
   const commit = (of: (subject: Subject) => Rows) => async (subject: Subject) => {
-    const rows = of(subject)
-    const seqs = await new Promise<readonly number[]>((resolve, reject) => {
-      waiting.push({ rows, resolve, reject })
-      if (waiting.length === 1) setImmediate(send)
-    })
+    const seqs = await write(of(subject))
     subject.execution.version += 1
     return seqs
   }

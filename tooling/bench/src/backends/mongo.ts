@@ -8,9 +8,9 @@ import { langgraph } from '../peers/langgraph.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
-import { byHand } from './mongo-by-hand.ts'
+import { pipelinesByHand, pushesByHand } from './mongo-by-hand.ts'
 
-const site: Site = {
+export const site: Site = {
   backend: 'mongo',
   isStandIn: true,
   protocol: 'tcp',
@@ -35,8 +35,8 @@ const site: Site = {
       store,
       contenders: [
         storeContender('MongoStore', store),
-        { name: 'allocation and pipeline', role: 'driver', does: byHand(db, 'pipeline') },
-        { name: 'allocation and $push', role: 'driver', does: byHand(db, '$push') },
+        { name: 'allocation and pipeline', role: 'driver', does: pipelinesByHand(db) },
+        { name: 'allocation and $push', role: 'driver', does: pushesByHand(db) },
         ...(peers ? [langgraph(new MongoDBSaver({ client, dbName: 'bench' }))] : []),
       ],
       async [Symbol.asyncDispose]() {
