@@ -13,6 +13,9 @@ export interface Place extends AsyncDisposable {
 
 export type Backend = () => Promise<Place>
 
+/** By their names; loaded when wanted, for a backend brings its driver. */
+export type Backends = Readonly<Record<string, () => Promise<Backend>>>
+
 /** A store of files, with a file of its own. `program` is the module that opens it. */
 export const onFile =
   (open: OpenForFaults, program: string): Backend =>

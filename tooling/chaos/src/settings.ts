@@ -18,8 +18,10 @@ export interface Settings {
 
 export const HELP = `npm run chaos -- [options]
 
-  --backend NAME    only this backend; may be repeated
-  --scenario NAME   only this scenario; may be repeated
+  --backend NAME,NAME,…
+                    only these backends; may be repeated
+  --scenario NAME,NAME,…
+                    only these scenarios; may be repeated
   --minutes N       how long each backend is tried; what has begun is ended (1)
   --seed N          of the first round (by chance)
   --scale N         how long a round is; 1 is 5,000 commits, 200 cuts, 10,000 executions (0.2)
@@ -33,24 +35,39 @@ const positive = (option: string, text: string): number => {
   return value
 }
 
+/** Both `--option a,b` and `--option a --option b`. */
+const names = (texts: readonly string[]): string[] => texts.flatMap((text) => text.split(','))
+
+/** @throws Error that says which options there are */
+function parse(args: readonly string[]) {
+  try {
+    const { values } = parseArgs({
+      // pnpm hands on the `--` that divides its own options from the script's.
+      args: args.filter((arg) => arg !== '--'),
+      options: {
+        backend: { type: 'string', multiple: true, default: [] },
+        scenario: { type: 'string', multiple: true, default: [] },
+        minutes: { type: 'string', default: '1' },
+        seed: { type: 'string', default: String(1 + Math.trunc(Math.random() * 1e9)) },
+        scale: { type: 'string', default: '0.2' },
+        json: { type: 'string' },
+        list: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    })
+    return values
+  } catch (error) {
+    throw new Error(`${error instanceof Error ? error.message : error}\n\n${HELP}`, { cause: error })
+  }
+}
+
 /** @throws Error with what is wrong */
 export function readArguments(args: readonly string[]): Settings & { help: boolean; list: boolean } {
-  const { values } = parseArgs({
-    // pnpm hands on the `--` that divides its own options from the script's.
-    args: args.filter((arg) => arg !== '--'),
-    options: {
-      backend: { type: 'string', multiple: true, default: [] },
-      scenario: { type: 'string', multiple: true, default: [] },
-      minutes: { type: 'string', default: '1' },
-      seed: { type: 'string', default: String(1 + Math.trunc(Math.random() * 1e9)) },
-      scale: { type: 'string', default: '0.2' },
-      json: { type: 'string' },
-      list: { type: 'boolean', default: false },
-      help: { type: 'boolean', default: false },
-    },
-  })
+  const values = parse(args)
   return {
     ...values,
+    backend: names(values.backend),
+    scenario: names(values.scenario),
     minutes: positive('minutes', values.minutes),
     seed: positive('seed', values.seed),
     scale: positive('scale', values.scale),

@@ -1,7 +1,6 @@
-import type { Backend } from '../backend.ts'
+import type { Backends } from '../backend.ts'
 
-/** Loaded when wanted: a backend brings its driver. */
-export const backends: Readonly<Record<string, () => Promise<Backend>>> = {
+export const backends: Backends = {
   sqlite: async () => (await import('./sqlite.ts')).sqlite,
   'libsql-file': async () => (await import('./libsql-file.ts')).libsqlFile,
   libsql: async () => (await import('./libsql.ts')).libsql,
