@@ -5,6 +5,7 @@ export { CheckedStore, checkStoreOptions, type StoreOptions, SyncCheckedStore } 
 export { Coalescer, type CoalescerOptions } from './coalescer.js'
 export { decodeKey, decodeOffset, encodeKey, encodeOffset } from './cursor.js'
 export { decodeEvent, decodeExecution, decodeJson, decodeObject } from './decode.js'
+export { describe } from './describe.js'
 export { encodeEvent, encodeExecution, encodeJson } from './encode.js'
 export * from './errors.js'
 export { inTime, MAX_DELAY } from './in-time.js'

@@ -1,9 +1,11 @@
 /** Checks of what a runner is called with. Each refuses with `InvalidArgument`. */
 import {
   checkCount,
+  checkFlag,
   checkKey,
   checkMembers,
   checkObject,
+  encodeJson,
   InvalidArgument,
   type JsonObject,
   type JsonValue,
@@ -57,6 +59,32 @@ function checkEventId(eventId: unknown): string {
   const key = checkKey('options.eventId', eventId)
   if (!isOwnEventId(key)) return key
   throw new InvalidArgument('options.eventId', eventId, 'an id that begins neither with harel. nor with timeout:')
+}
+
+function checkSignal(signal: unknown): AbortSignal | undefined {
+  if (signal === undefined || signal instanceof AbortSignal) return signal
+  throw new InvalidArgument('options.signal', signal, 'an AbortSignal')
+}
+
+/** A signal is an object without members of its own: given in the place of the options, it would be passed over. */
+export function checkRun(options: unknown): AbortSignal | undefined {
+  if (options instanceof AbortSignal) {
+    throw new InvalidArgument('options', options, 'an object, { signal }', 'an AbortSignal')
+  }
+  return checkSignal(checkMembers('options', options, ['signal']).signal)
+}
+
+export function checkCancel(id: unknown, options: unknown): { id: string; reason?: string } {
+  const { reason } = checkMembers('options', options, ['reason'])
+  if (reason === undefined) return { id: checkKey('id', id) }
+  if (typeof reason !== 'string') throw new InvalidArgument('options.reason', reason, 'a string')
+  encodeJson(reason, 'options.reason')
+  return { id: checkKey('id', id), reason }
+}
+
+export function checkRedrive(id: unknown, options: unknown): { id: string; skip: boolean } {
+  const { skip = false } = checkMembers('options', options, ['skip'])
+  return { id: checkKey('id', id), skip: checkFlag('options.skip', skip) }
 }
 
 export function checkListener(type: unknown, listener: unknown): void {

@@ -1,4 +1,4 @@
-import { StoreError } from '@harel/store-base'
+import { describe, StoreError } from '@harel/store-base'
 
 /** What a program may branch on. Codes never change; messages may. */
 export type RunnerErrorCode =
@@ -46,8 +46,8 @@ export class RunnerError extends Error {
 export class InvalidMachine extends RunnerError {
   static override readonly code = 'INVALID_MACHINE'
 
-  constructor(reason: string) {
-    super('INVALID_MACHINE', reason)
+  constructor(reason: string, cause?: unknown) {
+    super('INVALID_MACHINE', reason, cause)
   }
 }
 
@@ -58,8 +58,11 @@ export class UnknownMachine extends RunnerError {
   readonly version: string | null
 
   constructor(definitionId: string, version: string | null, known: readonly string[]) {
-    const wanted = version === null ? definitionId : `${definitionId}, version ${version}`
-    super('UNKNOWN_MACHINE', `no machine ${wanted} was given to this runner; it has ${known.join('; ') || 'none'}`)
+    const wanted = version === null ? '' : `, version ${describe(version)},`
+    super(
+      'UNKNOWN_MACHINE',
+      `no machine ${describe(definitionId)}${wanted} was given to this runner; it has ${known.join('; ') || 'none'}`,
+    )
     this.definitionId = definitionId
     this.version = version
   }

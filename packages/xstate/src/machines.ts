@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { ExecutionStore, JsonValue } from '@harel/store-base'
+import { checkKey, describe, type ExecutionStore, type JsonValue } from '@harel/store-base'
 import type { AnyActorLogic, AnyStateMachine, AnyStateNode } from 'xstate'
 import { InvalidMachine, UnknownMachine } from './errors.js'
 import { RESERVED_PREFIX } from './reserved.js'
@@ -12,6 +12,30 @@ export interface Definition {
   readonly id: string
   readonly version: string
   readonly machine: AnyStateMachine
+  /** As it is kept in the store: functions have no text. */
+  readonly shape: JsonValue
+}
+
+/** @throws InvalidMachine for what no store takes as an id */
+function checkName(what: string, name: unknown): void {
+  try {
+    checkKey(what, name)
+  } catch (refused) {
+    throw new InvalidMachine((refused as Error).message)
+  }
+}
+
+/** @throws InvalidMachine for what is no JSON in its meta, params, … */
+function shapeOf(id: string, machine: AnyStateMachine): JsonValue {
+  try {
+    return JSON.parse(JSON.stringify(machine))
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new InvalidMachine(
+      `machine ${describe(id)} has what JSON does not carry, in its meta, params or tags: ${reason}`,
+      cause,
+    )
+  }
 }
 
 export const isMachine = (logic: unknown): logic is AnyStateMachine =>
@@ -27,19 +51,23 @@ export class Machines {
 
   /** @throws InvalidMachine */
   constructor(machines: readonly AnyStateMachine[]) {
-    for (const machine of machines) this.#add(machine)
+    for (const [index, machine] of machines.entries()) this.#add(machine, `machines[${index}]`)
   }
 
-  #add(machine: AnyStateMachine): void {
-    if (!isMachine(machine)) throw new InvalidMachine('machines must be made by createMachine of XState 5')
+  /** @param where  how messages call it */
+  #add(machine: AnyStateMachine, where: string): void {
+    if (!isMachine(machine)) {
+      throw new InvalidMachine(`${where} must be made by createMachine of XState 5; got ${describe(machine)}`)
+    }
     const { id, version = UNVERSIONED } = machine
     if (machine.config.id === undefined) {
-      throw new InvalidMachine('a machine has no id; executions find their machine by it, so give it one')
+      throw new InvalidMachine(`${where} has no id; executions find their machine by it, so give it one`)
     }
+    checkName(`the id of ${where}`, machine.config.id)
     if (id.startsWith(RESERVED_PREFIX)) {
-      throw new InvalidMachine(`machine ${id}: ids that begin with ${RESERVED_PREFIX} are reserved`)
+      throw new InvalidMachine(`the id of ${where}, ${describe(id)}, is reserved: it begins with ${RESERVED_PREFIX}`)
     }
-    if (typeof version !== 'string') throw new InvalidMachine(`machine ${id}: its version must be a string`)
+    checkName(`the version of machine ${describe(id)}`, version)
     const versions = this.#byId.get(id) ?? new Map<string, Definition>()
     const known = versions.get(version)
     if (known?.machine === machine) return
@@ -49,9 +77,9 @@ export class Machines {
           'Give each its own id or version',
       )
     }
-    versions.set(version, { id, version, machine })
+    versions.set(version, { id, version, machine, shape: shapeOf(id, machine) })
     this.#byId.set(id, versions)
-    for (const logic of actorsOf(machine)) if (isMachine(logic)) this.#add(logic)
+    for (const logic of actorsOf(machine)) if (isMachine(logic)) this.#add(logic, `an actor of machine ${describe(id)}`)
   }
 
   get all(): Definition[] {
@@ -86,9 +114,7 @@ export class Machines {
    * was published with other content under the same version is reported: its executions may be in states that are gone.
    */
   async publish(store: ExecutionStore, now: number, warn: (message: string) => void): Promise<void> {
-    for (const { id, version, machine } of this.all) {
-      // Functions have no text; what is compared is the shape.
-      const definition: JsonValue = JSON.parse(JSON.stringify(machine))
+    for (const { id, version, shape: definition } of this.all) {
       const stored = await store.publishDefinition({ id, version, definition, publishedAt: now })
       if (!isDeepStrictEqual(stored.definition, definition)) {
         warn(`machine ${id} differs from what was published as version ${version}; give it another version`)

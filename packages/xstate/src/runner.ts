@@ -1,4 +1,5 @@
 import {
+  checkKey,
   type Execution,
   ExecutionAlreadyExists,
   type ExecutionStore,
@@ -9,7 +10,7 @@ import {
   StoreConflict,
 } from '@harel/store-base'
 import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
-import { checkCreate, checkListener, checkSend, checkStore } from './arguments.js'
+import { checkCancel, checkCreate, checkListener, checkRedrive, checkRun, checkSend, checkStore } from './arguments.js'
 import { atMost, guarded, KeyedQueue, pause, Waits } from './concurrency.js'
 import { cancel, redrive, resume, suspend, terminate } from './control.js'
 import { Deliveries, type Parked } from './deliveries.js'
@@ -135,7 +136,7 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
     ...[options]: CreateArguments<MachineById<M[number], Id>>
   ): Promise<Execution> {
     const checked = checkCreate(options)
-    const definition = this.#host.machines.newest(definitionId)
+    const definition = this.#host.machines.newest(checkKey('definitionId', definitionId))
     const { id } = checked
     const host = await this.#open()
     // Before its actions are run for nothing; the commit is what decides.
@@ -197,7 +198,8 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
    * Works until the signal is aborted or the runner is closed: fires timers, and takes up what a crash has orphaned.
    * What goes wrong is reported to `onWarning` and tried again.
    */
-  async run({ signal }: { signal?: AbortSignal } = {}): Promise<void> {
+  async run(options: { signal?: AbortSignal } = {}): Promise<void> {
+    const signal = checkRun(options)
     await this.#open()
     const ends = AbortSignal.any([this.#closing.signal, ...(signal === undefined ? [] : [signal])])
     this.#alarms.start()
@@ -236,7 +238,8 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
   }
 
   /** As `cancel` in control.ts says. @throws UnknownExecution, TooManyConflicts */
-  async cancel(id: string, { reason }: { reason?: string } = {}): Promise<Execution> {
+  async cancel(id: string, options: { reason?: string } = {}): Promise<Execution> {
+    const { reason } = checkCancel(id, options)
     return cancel(await this.#open(), id, reason)
   }
 
@@ -256,7 +259,8 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
   }
 
   /** Lets a FAILED execution try again what it has failed on. @throws UnknownExecution, ControlRefused, TooManyConflicts */
-  async redrive(id: string, { skip = false }: { skip?: boolean } = {}): Promise<Execution> {
+  async redrive(id: string, options: { skip?: boolean } = {}): Promise<Execution> {
+    const { skip } = checkRedrive(id, options)
     return redrive(await this.#open(), id, skip)
   }
 
@@ -277,6 +281,8 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
 
   /** The ids of the executions of a machine that are not finished and were stored with this version. Loads each. */
   async *stuckOn(definitionId: string, version: string): AsyncGenerator<string, void, undefined> {
+    checkKey('definitionId', definitionId)
+    checkKey('version', version)
     const { store } = await this.#open()
     for await (const { id, status } of executions(store, { definitionId })) {
       if (isFinished(status)) continue

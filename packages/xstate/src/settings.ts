@@ -1,4 +1,4 @@
-import { checkCount, checkFlag, checkObject, InvalidArgument, newId } from '@harel/store-base'
+import { checkCount, checkFlag, checkMembers, InvalidArgument, MAX_DELAY, newId } from '@harel/store-base'
 import type { AnyStateMachine } from 'xstate'
 import { guarded } from './concurrency.js'
 import type { PersistedMachine } from './snapshot.js'
@@ -61,9 +61,12 @@ export interface Settings extends Required<Omit<RunnerOptions, 'machines' | 'mig
   readonly migrate: RunnerOptions['migrate']
 }
 
+/** What the timers of Node hold; a longer delay would be none. */
+const MOST_SECONDS = MAX_DELAY / 1000
+
 const seconds = (name: string, value: number): number => {
-  if (typeof value === 'number' && Number.isFinite(value) && value > 0) return value
-  throw new InvalidArgument(name, value, 'a positive number of seconds')
+  if (typeof value === 'number' && value > 0 && value <= MOST_SECONDS) return value
+  throw new InvalidArgument(name, value, `a positive number of seconds, at most ${MOST_SECONDS}`)
 }
 
 export const oneOf = <T extends string>(name: string, value: T, allowed: readonly T[]): T => {
@@ -81,18 +84,14 @@ export const callable = <T>(name: string, value: T): T => {
   throw new InvalidArgument(name, value, 'a function')
 }
 
-const KNOWN = new Set(
-  (
-    'machines migrate onActionError unknownEvents trace worker concurrency maxInvoked maxConflicts maxAttempts ' +
-    'lease grace maxPause pageSize clock random logger onWarning'
-  ).split(' '),
-)
+const MEMBERS = (
+  'machines migrate onActionError unknownEvents trace worker concurrency maxInvoked maxConflicts maxAttempts ' +
+  'lease grace maxPause pageSize clock random logger onWarning'
+).split(' ')
 
 /** @throws InvalidArgument also for a member that nobody would look at: a misspelt option must not mean its default */
 export function checkSettings(options: RunnerOptions): Settings {
-  for (const key of Object.keys(checkObject('options', options))) {
-    if (!KNOWN.has(key)) throw new InvalidArgument(`options.${key}`, undefined, 'absent: there is no such option')
-  }
+  checkMembers('options', options, MEMBERS)
   if (!Array.isArray(options.machines)) throw new InvalidArgument('machines', options.machines, 'an array of machines')
   const warn = callable('onWarning', options.onWarning) ?? ((...shown) => console.warn(...shown))
   return {
