@@ -49,6 +49,8 @@ export const site: Site = {
   goals: [
     { at: 1, variant: 'MongoStore', beside: 'allocation and pipeline', target: { max: 1.3 } },
     { at: 1, variant: 'MongoStore', beside: 'allocation and $push', target: { max: 1.3 } },
+    { at: 256, variant: 'MongoStore', beside: 'allocation and pipeline', target: { min: 0.85 } },
+    { at: 256, variant: 'MongoStore', beside: 'allocation and $push', target: { min: 0.85 } },
   ],
 }
 
