@@ -164,6 +164,7 @@ describe('the program', () => {
     { backend: 'postgres', store: 'PostgresStore', durable: 'fsync on, synchronous_commit on' },
     { backend: 'redis', store: 'RedisStore', durable: 'appendonly yes, appendfsync always' },
     { backend: 'mongo', store: 'MongoStore', durable: 'writes wait for a majority and the journal' },
+    { backend: 'dynamodb', store: 'DynamoStore', durable: 'which is not AWS' },
   ])(
     'measures $backend at each concurrency, beside the driver by hand',
     ({ backend, store, durable }) => {
