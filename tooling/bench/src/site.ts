@@ -24,7 +24,10 @@ export interface Site {
   open(url: string, peers: boolean): Promise<Opened>
   /** What it speaks, where there is a socket. */
   readonly protocol?: 'tcp' | 'http'
-  /** Its server only stands in for the real one, so that larger payloads would measure nothing but that. */
+  /**
+   * Its server only stands in for the real one and is slow: larger payloads would measure nothing but that, and so
+   * would long turns and many executions.
+   */
   readonly isStandIn?: boolean
   /** Of `commit`, with payloads of `BYTES`. */
   readonly goals: readonly Goal[]
@@ -38,6 +41,15 @@ export interface Gain {
   readonly beside: string
   readonly min: number
 }
+
+/**
+ * On a stand-in: so many executions are stored, enough for 256 at once and for pages; so many pages are relayed in a turn;
+ * and as a turn waits for all that are under way, with more than so many at once there are no peers, and half the turns.
+ */
+const STAND_IN = { executions: 300, pages: 6, atOnce: 16 }
+
+/** What is done before round trips are counted. */
+const WARM_UP = 2
 
 const nameOf = (workload: WorkloadName, bytes: number): string =>
   bytes === BYTES ? workload : `${workload} ${bytes < 1000 ? `${bytes} B` : `${bytes / 1000} kB`}`
@@ -68,7 +80,8 @@ async function measureAt(
   { dir, seconds, concurrency, payload }: Settings,
   onProgress: (part: number) => void,
 ): Promise<Result[]> {
-  const workload: Workload = WORKLOADS[name]
+  const usual: Workload = WORKLOADS[name]
+  const workload = isStandIn && usual.pages !== undefined ? { ...usual, pages: STAND_IN.pages } : usual
   const sizes = workload.isSized && !isStandIn ? payload : [BYTES]
   const levels = workload.isAlone ? [1] : concurrency
   const results: Result[] = []
@@ -76,15 +89,17 @@ async function measureAt(
     await using place = await database(dir)
     const openHere = (url: string) => open(url, workload.hasPeers === true)
     await using opened = await openHere(place.url)
-    const stock = await stockUp(opened.store, bytes)
+    const stock = await stockUp(opened.store, bytes, isStandIn ? STAND_IN.executions : undefined)
     await using counting = protocol === undefined ? undefined : await openCounting(protocol, place.url, openHere)
     for (const [index, atOnce] of levels.entries()) {
+      const isHeavy = isStandIn === true && atOnce > STAND_IN.atOnce
+      const contenders = opened.contenders.filter(({ role }) => !isHeavy || role !== 'peer')
       const task = {
-        ...{ backend, workload: nameOf(name, bytes), concurrency: atOnce, seconds },
+        ...{ backend, workload: nameOf(name, bytes), concurrency: atOnce, seconds: isHeavy ? seconds / 2 : seconds },
         goals: name === 'commit' && bytes === BYTES ? goals : [],
       }
       const progress = (part: number) => onProgress((nth + (index + part) / levels.length) / sizes.length)
-      const measured = await measureVariants(variantsOf(opened.contenders, workload, stock, atOnce), task, progress)
+      const measured = await measureVariants(variantsOf(contenders, workload, stock, atOnce), task, progress)
       const trips = await counting?.roundTrips(workload, stock, atOnce)
       results.push(...measured.map((result) => ({ ...result, roundTrips: trips?.[result.variant] ?? null })))
     }
@@ -112,7 +127,7 @@ async function openCounting(protocol: 'tcp' | 'http', url: string, open: (url: s
   const roundTrips = async (workload: Workload, stock: Stock, atOnce: number): Promise<Record<string, number>> => {
     const counts: Record<string, number> = {}
     for (const [name, variant] of Object.entries(variantsOf(opened.contenders, workload, stock, atOnce))) {
-      const { role, run, prepare } = variant
+      const { role, run, prepare, times: most = Number.POSITIVE_INFINITY } = variant
       // With a connection for each, they share no trips.
       if (role === 'peer' && atOnce > 1) continue
       await prepare?.()
@@ -121,9 +136,9 @@ async function openCounting(protocol: 'tcp' | 'http', url: string, open: (url: s
       }
       const together = (times: number) => Promise.all(Array.from({ length: atOnce }, () => each(times)))
       // Connections are made and statements prepared at the first use.
-      await together(2)
+      await together(WARM_UP)
       const before = trips()
-      const times = Math.max(4, Math.ceil(PAGE / 10 / atOnce))
+      const times = Math.min(most - WARM_UP, Math.max(4, Math.ceil(PAGE / 10 / atOnce)))
       await together(times)
       const counted = trips() - before
       // Some have a server of their own, behind no proxy.

@@ -24,9 +24,9 @@ const BYTES = 64 << 20
 /** DynamoDB takes no more in a commit. */
 const EVENTS = 50
 
-/** Stores executions with payloads of so many bytes, each with a timer that is due. */
-export async function stockUp(store: ExecutionStore, bytes: number): Promise<Stock> {
-  const count = Math.min(EXECUTIONS, Math.max(300, Math.floor(BYTES / bytes)))
+/** Stores executions, so many at most, with payloads of so many bytes, each with a timer that is due. */
+export async function stockUp(store: ExecutionStore, bytes: number, most = EXECUTIONS): Promise<Stock> {
+  const count = Math.min(most, Math.max(300, Math.floor(BYTES / bytes)))
   const subjects = Array.from({ length: count }, (_, n) => subject({ id: `execution-${n}` }, bytes))
   for (let start = 0; start < count; start += 64) {
     await Promise.all(
