@@ -1,4 +1,5 @@
 import { NotSerializable } from './errors.js'
+import type { Execution } from './records.js'
 
 /**
  * What happens to numbers that JavaScript does not hold exactly (Python's integers have no bounds): with `exact` an
@@ -40,4 +41,10 @@ export function refuseRounded(name: string, ...values: readonly unknown[]): void
       `was loaded with the number ${number}, which JavaScript does not hold exactly; open the store with numbers: 'lossy' to write it rounded`,
     )
   }
+}
+
+/** What is not to be committed as one object is not to be committed as a copy. */
+export function copyRounded(from: Execution, to: Execution): void {
+  const number = rounded.get(from) ?? rounded.get(from.context)
+  if (number !== undefined) rounded.set(to, number)
 }

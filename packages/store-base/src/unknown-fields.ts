@@ -25,3 +25,9 @@ export function unknownFieldsOf(execution: Execution): JsonObject | undefined {
   // Another execution may have been given the same context.
   return found?.id === execution.id ? found.fields : undefined
 }
+
+/** Lets the copy of an execution be committed with those fields, too. */
+export function copyUnknownFields(from: Execution, to: Execution): void {
+  const fields = unknownFieldsOf(from)
+  if (fields !== undefined) noted.set(to, { id: to.id, fields })
+}

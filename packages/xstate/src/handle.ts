@@ -26,7 +26,7 @@ import {
   SWEEP,
 } from './reserved.js'
 import { childOf, type PersistedMachine, writePersisted } from './snapshot.js'
-import { advance, disarm, type Found, findMachine, goOn, isRunning, moveTimers } from './step.js'
+import { advance, askToGoOn, disarm, type Found, findMachine, goOn, isRunning, moveTimers } from './step.js'
 import { type Decision, update, write } from './update.js'
 
 /**
@@ -115,12 +115,16 @@ async function take(host: Host, execution: Execution, event: HarelEvent): Promis
   if (event.kind === SUSPEND || event.kind === RESUME) {
     return { result: handled, draft: commandOfParent(execution, found.stored, event) }
   }
-  if (event.kind === CONTINUE) return { result: handled, draft: await takeKept(host, execution, found) }
+  if (event.kind === CONTINUE) {
+    if (isHeldElsewhere(execution, found)) return { result: { execution, outcome: 'deferred' } }
+    return { result: handled, draft: await takeKept(host, execution, found) }
+  }
   // Suspended, failed or not started; or there are others that came first.
   if (!isRunning(execution.status) || execution.deferred.length > 0) {
     execution.deferred = [...execution.deferred, event]
     const draft = newDraft()
     goOn(execution, draft)
+    if (isHeldElsewhere(execution, found) && execution.deferred.length === 1) askToGoOn(execution, draft)
     return { result: { execution, outcome: 'deferred' }, draft }
   }
   return { result: handled, draft: await takeOne(host, execution, found, event) }
@@ -151,20 +155,31 @@ const isStale = (stored: PersistedMachine, { kind, data }: HarelEvent): boolean 
   data.executionId !== undefined &&
   childOf(stored, data.executionId) === undefined
 
-/** Lets a delayed event of a machine take place. False: the timer is not armed for this moment any more. */
-export function fireTimer(host: Host, executionId: string, path: string, fireAt: number): Promise<boolean> {
-  return update<boolean>(host, executionId, undefined, async ({ execution }) => {
-    if (execution === undefined || isFinished(execution.status)) return { result: false }
+/**
+ * Whether a command from outside of this package has suspended it, and may resume it without a word to us: what is due
+ * meanwhile stays where sweeps look.
+ */
+const isHeldElsewhere = ({ status }: Execution, { stored }: Found): boolean =>
+  status === 'SUSPENDED' && stored.suspendedBy === undefined
+
+/** `gone`: the timer is not armed for this moment any more. `waiting`: it is, and must not fire yet. */
+export type Firing = 'fired' | 'gone' | 'waiting'
+
+/** Lets a delayed event of a machine take place. */
+export function fireTimer(host: Host, executionId: string, path: string, fireAt: number): Promise<Firing> {
+  return update<Firing>(host, executionId, undefined, async ({ execution }) => {
+    if (execution === undefined || isFinished(execution.status)) return { result: 'gone' }
     const found = findMachine(host, execution)
+    if (isHeldElsewhere(execution, found)) return { result: 'waiting' }
     const draft =
       found.stored.timers[path]?.at === fireAt
         ? await fire(host, execution, found, path)
         : // Whoever has fired, cancelled or armed it again since it was read has done so in a commit of its own.
           found.moved && moveAll(execution, found)
-    if (draft === undefined) return { result: false }
+    if (draft === undefined) return { result: 'gone' }
     // There is no mark to be kept for ever: that the timer is gone from the record is what keeps it from firing twice.
     if (!draft.timers.has(path)) draft.timers.set(path, { action: 'cancel', path })
-    return { result: true, draft }
+    return { result: 'fired', draft }
   })
 }
 

@@ -39,6 +39,15 @@ export interface Found {
 
 /** @throws UnknownMachine, and InvalidArgument for what `migrate` must not return */
 export function findMachine(host: Host, execution: Execution): Found {
+  const found = versionOf(host, execution)
+  const { suspendedBy, ...stored } = found.stored
+  if (suspendedBy === undefined || !isRunning(execution.status)) return found
+  // A command from outside of this package has resumed what this one has suspended, and knows nothing of timers.
+  const armed = timersMoved({}, stored.timers)
+  return { ...found, stored, moved: [...(found.moved ?? []), ...armed] }
+}
+
+function versionOf(host: Host, execution: Execution): Found {
   const stored = readPersisted(execution)
   const { definitionId } = execution
   const exact = host.machines.find(definitionId, stored.version)
@@ -257,8 +266,13 @@ export function rearm({ timers }: PersistedMachine, draft: Draft): void {
 }
 
 /** Has the events that were kept handled, in their order: each in a step of its own, which then asks for the next one. */
-export function goOn({ id, status, deferred }: Execution, draft: Draft): void {
-  if (isRunning(status) && deferred.length > 0) draft.emits.push({ targetId: id, event: newEvent({ kind: CONTINUE }) })
+export function goOn(execution: Execution, draft: Draft): void {
+  if (isRunning(execution.status) && execution.deferred.length > 0) askToGoOn(execution, draft)
+}
+
+/** Has it look, as soon as it is running, whether it has kept events. */
+export function askToGoOn({ id }: Execution, draft: Draft): void {
+  draft.emits.push({ targetId: id, event: newEvent({ kind: CONTINUE }) })
 }
 
 /** Whether it handles events now; otherwise they are kept. */

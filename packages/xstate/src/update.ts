@@ -1,5 +1,5 @@
 /** The one way in which an execution changes: load, decide, commit; on a conflict all of it again. */
-import { type Execution, StoreConflict, stamp } from '@harel/store-base'
+import { copyExecution, type Execution, StoreConflict, stamp } from '@harel/store-base'
 import { pause } from './concurrency.js'
 import { outsideEffects, stepsAround } from './effect.js'
 import { ControlRefused, TooManyConflicts } from './errors.js'
@@ -56,7 +56,7 @@ function inTurn<R>(
         eventId === undefined
           ? { execution: await host.store.load(id), processed: false }
           : await host.store.loadForEvent(id, eventId)
-      const own = execution === undefined ? undefined : { ...execution }
+      const own = execution === undefined ? undefined : copyExecution(execution)
       const { result, draft } = await decide({ execution: own, processed })
       if (draft === undefined || own === undefined) return result
       try {

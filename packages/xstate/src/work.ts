@@ -3,7 +3,7 @@ import { ExecutionAlreadyExists, type HarelEvent, type SpawnEntry, StoreConflict
 import { UnknownMachine } from './errors.js'
 import { fireTimer, handleEvent, start } from './handle.js'
 import type { Host } from './host.js'
-import { INVOKED, LEASE_PATH, RETRY_PATH, type StartData, takenId } from './reserved.js'
+import { CONTINUE, INVOKED, LEASE_PATH, RETRY_PATH, type StartData, takenId } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
 import { errorData, eventOfChild } from './step.js'
 
@@ -34,18 +34,24 @@ export function spawnWork({ parentId, childId, context }: Omit<SpawnEntry, 'seq'
  * Does it, once or once more: whatever was done already is found done.
  *
  * @param isFresh  nobody can have done it yet
- * @returns false if it is not for this process: the machine is not known here
+ * @returns false if it is not for this process now: the machine is not known here, or the execution is held from outside
  * @throws what stands in the way
  */
 export async function perform(host: Host, work: Work, isFresh = false): Promise<boolean> {
   try {
-    if (work.kind === 'event') await handleEvent(host, work.targetId, work.event)
-    else if (work.kind === 'spawn') await startChild(host, work, isFresh)
+    if (work.kind === 'event') {
+      const { outcome } = await handleEvent(host, work.targetId, work.event)
+      // Every other event is kept in the execution.
+      return outcome !== 'deferred' || work.event.kind !== CONTINUE
+    }
+    if (work.kind === 'spawn') await startChild(host, work, isFresh)
     else if (work.path === LEASE_PATH) return await host.invocations.takeUp(work.executionId)
     else if (work.path === RETRY_PATH) await host.deliveries.retry(work.executionId)
-    else if (!(await fireTimer(host, work.executionId, work.path, work.fireAt))) {
-      // It is armed no more, and whoever has seen to that did not know this one: it would be found due for ever.
-      await host.store.deleteTimer(work.executionId, work.path, work.fireAt)
+    else {
+      const firing = await fireTimer(host, work.executionId, work.path, work.fireAt)
+      if (firing === 'waiting') return false
+      // Whoever has seen to that did not know this one: it would be found due for ever.
+      if (firing === 'gone') await host.store.deleteTimer(work.executionId, work.path, work.fireAt)
     }
     return true
   } catch (error) {

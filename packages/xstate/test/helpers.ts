@@ -109,6 +109,15 @@ export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return found
 }
 
+/** The same store, with some methods of another kind. */
+export const withMethods = (store: ExecutionStore, methods: Partial<ExecutionStore>): ExecutionStore =>
+  new Proxy(store, {
+    get(target, key) {
+      const member: unknown = Reflect.get(methods, key) ?? Reflect.get(target, key, target)
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+
 /** The same store, counting the calls of a method. */
 export function counting(store: ExecutionStore): {
   store: ExecutionStore

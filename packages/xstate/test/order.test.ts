@@ -1,9 +1,9 @@
 /** In which order what an execution sends, starts and keeps is done. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { currentEffect, execution } from '@harel/xstate'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { assign, sendTo, setup, spawnChild } from 'xstate'
-import { contextOf, keepRunning, openStore, runnerOn, stored, stores, until } from './helpers.js'
+import { contextOf, keepRunning, openStore, runnerOn, stored, stores, sweepUp, TestClock, until } from './helpers.js'
 
 const anyEvent = { types: { events: {} as { type: string; [key: string]: unknown } } }
 
@@ -154,6 +154,53 @@ test('a command that resumes from outside of this package leaves nothing behind'
   await runner.send('l', { type: 'N', n: 3 })
   await runner.settled()
   expect(await heard(store, 'l')).toEqual(numbers(4))
+})
+
+describe('a machine that is resumed from outside of this package', () => {
+  const late = setup({ ...anyEvent, types: { ...anyEvent.types, context: {} as { heard: number[] } } }).createMachine({
+    id: 'late',
+    context: { heard: [] },
+    initial: 'early',
+    on: { N: { actions: assign({ heard: ({ context, event }) => [...context.heard, Number(event.n)] }) } },
+    states: { early: { after: { 1000: 'late' } }, late: {} },
+  })
+  const setUp = async () => {
+    const store = await openStore()
+    const clock = new TestClock()
+    const runner = runnerOn(store, { machines: [late], clock: clock.read })
+    await runner.create('late', { id: 'l' })
+    /** As the control plane of another language does it: the status alone. */
+    const set = async (status: 'SUSPENDED' | 'RUNNING') => store.save({ ...(await stored(store, 'l')), status })
+    const wait = async (seconds: number) => {
+      clock.now += seconds
+      await sweepUp(clock, runner)
+    }
+    return { store, runner, set, wait }
+  }
+  const isLate = { activePath: 'late', context: { xstate: { context: { heard: [0, 1] } } } }
+
+  test('and was suspended from there fires its late timers, and handles what has arrived, by itself', async () => {
+    const { store, runner, set, wait } = await setUp()
+    await set('SUSPENDED')
+    for (const n of numbers(2)) expect(await runner.send('l', { type: 'N', n })).toMatchObject({ outcome: 'deferred' })
+    await wait(5)
+    expect(await stored(store, 'l')).toMatchObject({ activePath: 'early', status: 'SUSPENDED' })
+    await set('RUNNING')
+    await wait(31)
+    expect(await stored(store, 'l')).toMatchObject({ ...isLate, deferred: [] })
+    expect([await store.pendingOutbox(), await store.dueTimers(1e18)]).toEqual([[], []])
+  })
+
+  test('and was suspended by it fires its late timers when the next event has come', async () => {
+    const { store, runner, set, wait } = await setUp()
+    await runner.suspend('l')
+    await runner.send('l', { type: 'N', n: 0 })
+    await wait(5)
+    await set('RUNNING')
+    await runner.send('l', { type: 'N', n: 1 })
+    await wait(5)
+    expect(await stored(store, 'l')).toMatchObject(isLate)
+  })
 })
 
 test('keys of different effects are different, whatever the ids are', async () => {

@@ -1,5 +1,5 @@
 /** The faults of the runtime that came before, by their numbers: none of them is to be found here. */
-import { type Execution, newEvent, newExecution } from '@harel/store-base'
+import { decodeExecution, type Execution, encodeExecution, newEvent, newExecution } from '@harel/store-base'
 import { execution, TooManyConflicts } from '@harel/xstate'
 import { describe, expect, test } from 'vitest'
 import { assign, createMachine, fromPromise, sendTo, setup, spawnChild } from 'xstate'
@@ -15,6 +15,7 @@ import {
   sweepUp,
   TestClock,
   until,
+  withMethods,
 } from './helpers.js'
 
 const anyEvent = { types: { events: {} as { type: string; [key: string]: unknown } } }
@@ -321,6 +322,34 @@ describe.each(stores)('on $name', ({ open }) => {
     await runner.suspend('c')
     await runner.resume('c')
     expect(await stored(store, 'c')).toMatchObject({ context: { billing: { account: 7 } }, priority: 3 })
+  })
+
+  test.each([
+    ['are kept', '"shop":{"till":3}', { status: 'fulfilled' }],
+    [
+      'end it where they cannot be kept exactly',
+      '"shop":12345678901234567891',
+      { reason: { code: 'NOT_SERIALIZABLE' } },
+    ],
+  ])('25: fields that only another program knows %s, in each step', async (_, field, outcome) => {
+    const { store: inner, clock } = await setUp()
+    await runnerOn(inner, { machines: [counter], clock: clock.read }).create('counter', { id: 'c' })
+    let text = encodeExecution(await stored(inner, 'c'), 1, 'token').replace(/}$/, `,${field}}`)
+    const quiet = { onWarning: () => {} }
+    const store = withMethods(inner, {
+      load: async () => decodeExecution(text, 'c', quiet),
+      loadForEvent: async () => ({ execution: decodeExecution(text, 'c', quiet), processed: false }),
+      commit: async (execution) => {
+        text = encodeExecution(execution, execution.version + 1, 'token')
+        execution.version += 1
+        return []
+      },
+    })
+    const runner = runnerOn(store, { machines: [counter], clock: clock.read })
+    for (const step of [() => runner.send('c', { type: 'INC' }), () => runner.suspend('c')]) {
+      expect((await Promise.allSettled([step()]))[0]).toMatchObject(outcome)
+    }
+    expect(text).toContain(field)
   })
 
   test('26: several runners share the work: together they read each row about once, and do each thing once', async () => {
