@@ -9,6 +9,24 @@ import type {
 } from './protocol.js'
 import type { DefinitionRecord, Execution, TraceStep } from './records.js'
 
+/** How long, in milliseconds, calls may follow on each other without a turn of the event loop. */
+const MOST_WITHOUT_A_TURN = 10
+
+let lastTurn = performance.now()
+
+/**
+ * Promises alone keep timers and sockets waiting: a loop of calls that are done at once would stop the process for
+ * everything else.
+ */
+async function answer<T>(given: T | Promise<T>): Promise<T> {
+  const result = await given
+  if (performance.now() - lastTurn > MOST_WITHOUT_A_TURN) {
+    await new Promise((resolve) => setImmediate(resolve))
+    lastTurn = performance.now()
+  }
+  return result
+}
+
 /** A store whose methods return promises and reject, made of one whose methods may return values and throw. */
 export class AsyncStore implements ExecutionStore {
   readonly #store: Awaitable<ExecutionStore>
@@ -22,75 +40,75 @@ export class AsyncStore implements ExecutionStore {
   }
 
   async load(id: string) {
-    return this.#store.load(id)
+    return answer(this.#store.load(id))
   }
 
   async loadForEvent(id: string, eventId: string) {
-    return this.#store.loadForEvent(id, eventId)
+    return answer(this.#store.loadForEvent(id, eventId))
   }
 
   async save(execution: Execution) {
-    return this.#store.save(execution)
+    return answer(this.#store.save(execution))
   }
 
   async commit(execution: Execution, changes?: CommitChanges) {
-    return this.#store.commit(execution, changes)
+    return answer(this.#store.commit(execution, changes))
   }
 
   async isProcessed(id: string, eventId: string) {
-    return this.#store.isProcessed(id, eventId)
+    return answer(this.#store.isProcessed(id, eventId))
   }
 
   async pendingOutbox(page?: QueuePage) {
-    return this.#store.pendingOutbox(page)
+    return answer(this.#store.pendingOutbox(page))
   }
 
   async ackOutbox(seqs: number | readonly number[]) {
-    return this.#store.ackOutbox(seqs)
+    return answer(this.#store.ackOutbox(seqs))
   }
 
   async pendingSpawns(page?: QueuePage) {
-    return this.#store.pendingSpawns(page)
+    return answer(this.#store.pendingSpawns(page))
   }
 
   async ackSpawn(seqs: number | readonly number[]) {
-    return this.#store.ackSpawn(seqs)
+    return answer(this.#store.ackSpawn(seqs))
   }
 
   async dueTimers(now: number, page?: TimerPage) {
-    return this.#store.dueTimers(now, page)
+    return answer(this.#store.dueTimers(now, page))
   }
 
   async deleteTimer(id: string, path: string, fireAt: number) {
-    return this.#store.deleteTimer(id, path, fireAt)
+    return answer(this.#store.deleteTimer(id, path, fireAt))
   }
 
   async readTrace(id: string) {
-    return this.#store.readTrace(id)
+    return answer(this.#store.readTrace(id))
   }
 
   async appendTrace(id: string, step: TraceStep) {
-    return this.#store.appendTrace(id, step)
+    return answer(this.#store.appendTrace(id, step))
   }
 
   async listExecutions(query?: ListQuery) {
-    return this.#store.listExecutions(query)
+    return answer(this.#store.listExecutions(query))
   }
 
   async idsWithPrefix(prefix: string) {
-    return this.#store.idsWithPrefix(prefix)
+    return answer(this.#store.idsWithPrefix(prefix))
   }
 
   async publishDefinition(record: DefinitionRecord) {
-    return this.#store.publishDefinition(record)
+    return answer(this.#store.publishDefinition(record))
   }
 
   async loadDefinition(id: string, version: string) {
-    return this.#store.loadDefinition(id, version)
+    return answer(this.#store.loadDefinition(id, version))
   }
 
   async purge(id: string, expectedVersion: number) {
-    return this.#store.purge(id, expectedVersion)
+    return answer(this.#store.purge(id, expectedVersion))
   }
 
   async close() {

@@ -352,3 +352,14 @@ describe.each([
     expect(backend.executions.size).toBe(0)
   })
 })
+
+test('a loop of calls on a synchronous store keeps no timer waiting', async () => {
+  const store = asyncStore(new SyncCheckedStore(new MapBackend()))
+  let fired = false
+  setTimeout(() => {
+    fired = true
+  }, 5)
+  const end = performance.now() + 2000
+  while (!fired && performance.now() < end) await store.load('x')
+  expect(fired).toBe(true)
+})

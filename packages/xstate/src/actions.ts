@@ -12,11 +12,12 @@ import {
 import type { Actor, AnyActorLogic, AnyActorRef, AnyActorScope, AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import { runEffect, type Step } from './effect.js'
 import { ActorNotRestorable } from './errors.js'
+import { isFromOutside } from './events.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import { actorLogic, type Definition, isMachine } from './machines.js'
 import { checkChildId, checkName, count, unnamed } from './names.js'
 import { bind, encode, executionIdOf } from './references.js'
-import { INIT, INVOKED, STOP, type StartData } from './reserved.js'
+import { INIT, INVOKED, RESERVED_PREFIX, STOP, type StartData } from './reserved.js'
 import { keptChildren, type PersistedMachine, persist, RESERVED_KEY } from './snapshot.js'
 
 /** As the pure functions of XState hand it back; its own types know only a part of it. */
@@ -222,6 +223,11 @@ function addressed(
     const actorId = next.actorId ?? execution.id
     const data = dataOf({ type: '', error: (event as { data?: unknown }).data, actorId }, `event ${event.type}`)
     return { targetId, kind: `xstate.error.actor.${actorId}`, data }
+  }
+  // A machine that passes on what it was sent must not pass on commands, or results of actors that have none.
+  if (!isFromOutside(event.type)) {
+    const allowed = `a string that begins neither with xstate. nor with ${RESERVED_PREFIX}`
+    throw new InvalidArgument(`the type of what is sent to ${JSON.stringify(targetId)}`, event.type, allowed)
   }
   return { targetId, kind: event.type, data: dataOf(event, `event ${event.type}`) }
 }

@@ -14,12 +14,13 @@ import { isFromOutside } from './events.js'
 import { encodeValid } from './references.js'
 import { isOwnEventId, RESERVED_PREFIX } from './reserved.js'
 
-/** A promise of a store is none: whoever opens one has to wait for it. */
+/** A promise of a store is none: whoever opens one has to wait for it. Nor is a synchronous one, which has no turns. */
 export function checkStore(store: unknown): void {
   const isStore = typeof store === 'object' && store !== null && 'commit' in store && 'loadForEvent' in store
-  if (isStore) return
-  const shown = store instanceof Promise ? 'a promise; was it to be awaited?' : undefined
-  throw new InvalidArgument('store', store, 'an execution store', shown)
+  if (isStore && Symbol.asyncDispose in store) return
+  const isPromise = store instanceof Promise
+  const shown = isStore ? 'a synchronous one' : isPromise ? 'a promise; was it to be awaited?' : undefined
+  throw new InvalidArgument('store', store, 'an execution store; asyncStore() makes one of a synchronous one', shown)
 }
 
 /** What of the options of `create` is given, the input in its stored form. @throws NotSerializable */

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { type Execution, executions, type JsonValue, newExecution, StoreConflict } from '@harel/store-base'
-import { ControlRefused, UnknownExecution } from './errors.js'
+import { ControlRefused, isFinal, UnknownExecution } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import { DELIVERY, RETRY_PATH } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
@@ -32,15 +32,25 @@ export interface Parked {
 }
 
 interface PersistedDelivery {
-  work: Work
+  /** As text: inside another record it might be nested too deep for any. */
+  work: string
   attempts: number
 }
+
+const workOf = (delivery: Execution): Work => JSON.parse(storedOf(delivery).work) as Work
+
+const storedOf = ({ context }: Execution) => context[RESERVED_KEY] as unknown as PersistedDelivery
 
 const idOf = (work: Work): string => {
   const name = work.kind === 'event' ? work.event.id : work.kind === 'timer' ? `${work.path} ${work.fireAt}` : ''
   // Hashed, because the names together may be longer than an id can be.
   const key = JSON.stringify([work.kind, subjectOf(work), name])
   return `${DELIVERY}:${createHash('sha256').update(key).digest('hex').slice(0, 32)}`
+}
+
+function keep(execution: Execution, work: Work, attempts: number): void {
+  const next: PersistedDelivery = { work: JSON.stringify(work), attempts }
+  execution.context = { [RESERVED_KEY]: next as unknown as JsonValue }
 }
 
 export class Deliveries {
@@ -55,31 +65,36 @@ export class Deliveries {
     return clock() + Math.min(LONGEST, FIRST * 2 ** attempts) * (0.5 + random() / 2)
   }
 
-  /** Takes over work that has failed once: afterwards it may leave its queue. */
-  async takeOver(work: Work, error: unknown): Promise<void> {
-    const stored: PersistedDelivery = { work, attempts: 0 }
+  /** Takes over work that has failed once. True: it may leave its queue. */
+  async takeOver(work: Work, error: unknown): Promise<boolean> {
     const execution = newExecution({ id: idOf(work), definitionId: DELIVERY, status: 'RUNNING', activePath: 'waiting' })
-    const draft = this.#failed(execution, stored, error)
-    this.#host.settings.onWarning(`${work.kind} for ${subjectOf(work)} has failed and will be tried again`, error)
-    // It may have been taken over before, by a process that did not live to say so.
-    await write(this.#host, execution, draft).catch((refused) => {
-      if (!(refused instanceof StoreConflict)) throw refused
-    })
+    const draft = this.#failed(execution, work, 1, error)
+    const { onWarning } = this.#host.settings
+    onWarning(`${work.kind} for ${subjectOf(work)} has failed and will be tried again`, error)
+    try {
+      await write(this.#host, execution, draft)
+      return true
+    } catch (refused) {
+      // It was taken over before, by a process that did not live to say so.
+      if (refused instanceof StoreConflict) return true
+      if (!isFinal(refused)) throw refused
+      onWarning(`${work.kind} for ${subjectOf(work)} stays in its queue, for the store does not take it over`, refused)
+      return false
+    }
   }
 
-  #failed(execution: Execution, { work, attempts }: PersistedDelivery, error: unknown): Draft {
+  #failed(execution: Execution, work: Work, attempts: number, error: unknown): Draft {
     const draft = newDraft()
     const { maxAttempts, onWarning } = this.#host.settings
-    const next: PersistedDelivery = { work, attempts: attempts + 1 }
-    execution.context = { [RESERVED_KEY]: next as unknown as JsonValue }
+    keep(execution, work, attempts)
     execution.error = errorText(error)
-    if (next.attempts < maxAttempts) {
-      draft.timers.set(RETRY_PATH, { action: 'schedule', path: RETRY_PATH, fireAt: this.#pause(next.attempts) })
+    if (attempts < maxAttempts) {
+      draft.timers.set(RETRY_PATH, { action: 'schedule', path: RETRY_PATH, fireAt: this.#pause(attempts) })
     } else {
       execution.status = 'FAILED'
       execution.activePath = 'parked'
       draft.timers.set(RETRY_PATH, { action: 'cancel', path: RETRY_PATH })
-      onWarning(`${work.kind} for ${subjectOf(work)} is parked after ${next.attempts} attempts`, error)
+      onWarning(`${work.kind} for ${subjectOf(work)} is parked after ${attempts} attempts`, error)
     }
     return draft
   }
@@ -88,10 +103,11 @@ export class Deliveries {
   async retry(id: string): Promise<void> {
     const delivery = await this.#host.store.load(id)
     if (delivery?.status !== 'RUNNING') return
-    const stored = delivery.context[RESERVED_KEY] as unknown as PersistedDelivery
+    const work = workOf(delivery)
+    const { attempts } = storedOf(delivery)
     let failure: { error: unknown } | undefined
     try {
-      if (await perform(this.#host, stored.work)) {
+      if (await perform(this.#host, work)) {
         await this.#host.store.purge(id, delivery.version)
         return
       }
@@ -100,10 +116,12 @@ export class Deliveries {
     }
     await update<void>(this.#host, id, undefined, ({ execution }) => {
       if (execution?.version !== delivery.version) return { result: undefined }
-      if (failure !== undefined) return { result: undefined, draft: this.#failed(execution, stored, failure.error) }
+      if (failure !== undefined) {
+        return { result: undefined, draft: this.#failed(execution, work, attempts + 1, failure.error) }
+      }
       // Its machine is not known here; somebody else may know it.
       const draft = newDraft()
-      draft.timers.set(RETRY_PATH, { action: 'schedule', path: RETRY_PATH, fireAt: this.#pause(stored.attempts) })
+      draft.timers.set(RETRY_PATH, { action: 'schedule', path: RETRY_PATH, fireAt: this.#pause(attempts) })
       return { result: undefined, draft }
     })
   }
@@ -113,7 +131,8 @@ export class Deliveries {
     for await (const { id } of executions(this.#host.store, { definitionId: DELIVERY, status: 'FAILED' })) {
       const delivery = await this.#host.store.load(id)
       if (delivery?.status !== 'FAILED') continue
-      const { work, attempts } = delivery.context[RESERVED_KEY] as unknown as PersistedDelivery
+      const work = workOf(delivery)
+      const { attempts } = storedOf(delivery)
       const { error, createdAt: since } = delivery
       yield { id, kind: work.kind, executionId: subjectOf(work), work, attempts, error: error ?? '', since }
     }
@@ -125,11 +144,10 @@ export class Deliveries {
       if (execution === undefined) throw new UnknownExecution(id)
       if (execution.definitionId !== DELIVERY) throw new ControlRefused(id, 'is no parked entry')
       if (execution.status !== 'FAILED') return { result: undefined }
-      const { work } = execution.context[RESERVED_KEY] as unknown as PersistedDelivery
       const draft = newDraft()
       execution.status = 'RUNNING'
       execution.activePath = 'waiting'
-      execution.context = { [RESERVED_KEY]: { work, attempts: 0 } as unknown as JsonValue }
+      keep(execution, workOf(execution), 0)
       const fireAt = this.#host.settings.clock()
       draft.timers.set(RETRY_PATH, { action: 'schedule', path: RETRY_PATH, fireAt })
       return { result: undefined, draft }

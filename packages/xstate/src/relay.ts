@@ -128,7 +128,7 @@ export class Relay {
       return await this.#host.sweep.holding(subjectOf(work), () => perform(this.#host, work, isFresh))
     } catch (error) {
       if (this.#host.signal.aborted || isPassing(error)) return false
-      await this.#host.deliveries.takeOver(work, error)
+      if (!(await this.#host.deliveries.takeOver(work, error))) return false
       // A timer that is done is gone by itself; this one has moved.
       if (work.kind === 'timer') await this.#host.store.deleteTimer(work.executionId, work.path, work.fireAt)
       return true

@@ -35,7 +35,7 @@ export interface SendOptions {
   eventId?: string
 }
 
-/** How long, in seconds, `close` waits for steps that have begun. */
+/** How long, in seconds, `run` and `close` wait for steps that have begun. */
 const PATIENCE = 5
 
 /**
@@ -196,7 +196,8 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
 
   /**
    * Works until the signal is aborted or the runner is closed: fires timers, and takes up what a crash has orphaned.
-   * What goes wrong is reported to `onWarning` and tried again.
+   * What goes wrong is reported to `onWarning` and tried again. Then it waits until nothing is under way, for five
+   * seconds at the most: as long as the runner is not closed, events may come from elsewhere for ever.
    */
   async run(options: { signal?: AbortSignal } = {}): Promise<void> {
     const signal = checkRun(options)
@@ -208,7 +209,7 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
     } finally {
       this.#alarms.stop()
     }
-    await this.#relay.idle()
+    await atMost(PATIENCE, this.#relay.idle())
   }
 
   async #sweeps(ends: AbortSignal): Promise<void> {

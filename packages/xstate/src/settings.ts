@@ -84,6 +84,17 @@ export const callable = <T>(name: string, value: T): T => {
   throw new InvalidArgument(name, value, 'a function')
 }
 
+/** In epoch seconds this is the year 5138, in milliseconds it was in 1973. */
+const LATEST = 1e11
+
+function checkClock(clock: unknown): () => number {
+  const given = callable('clock', clock as (() => number) | undefined)
+  if (given === undefined) return () => Date.now() / 1000
+  const now: unknown = given()
+  if (typeof now === 'number' && now >= 0 && now < LATEST) return given
+  throw new InvalidArgument('clock', now, 'a function that returns epoch seconds')
+}
+
 const MEMBERS = (
   'machines migrate onActionError unknownEvents trace worker concurrency maxInvoked maxConflicts maxAttempts ' +
   'lease grace maxPause pageSize clock random logger onWarning'
@@ -108,7 +119,7 @@ export function checkSettings(options: RunnerOptions): Settings {
     grace: seconds('grace', options.grace ?? 2),
     maxPause: seconds('maxPause', options.maxPause ?? 2),
     pageSize: checkCount('pageSize', options.pageSize ?? 256, 1, 1000),
-    clock: callable('clock', options.clock) ?? (() => Date.now() / 1000),
+    clock: checkClock(options.clock),
     random: callable('random', options.random) ?? Math.random,
     logger: callable('logger', options.logger) ?? console.log,
     onWarning: (...found) => guarded(() => warn(...found)),

@@ -1,4 +1,5 @@
 import { type ExecutionStore, newEvent, newExecution } from '@harel/store-base'
+import { DictStore } from '@harel/store-dict'
 import { DurableRunner } from '@harel/xstate'
 import { describe, expect, test } from 'vitest'
 import { fromPromise, setup } from 'xstate'
@@ -59,6 +60,15 @@ test('a runner refuses what is no store, and tells that one was not awaited', as
   }
   const make = () => new DurableRunner(openStore() as unknown as ExecutionStore, { machines: [lamp] })
   expect(make).toThrow('got a promise; was it to be awaited?')
+  expect(() => new DurableRunner(new DictStore() as never, { machines: [lamp] })).toThrow('got a synchronous one')
+})
+
+test('a runner refuses a clock in milliseconds', async () => {
+  const store = await openStore()
+  for (const clock of [Date.now, () => Number.NaN, () => new Date() as never]) {
+    const make = () => new DurableRunner(store, { machines: [lamp], clock })
+    expect(make).toThrow(expect.objectContaining(invalid('clock')))
+  }
 })
 
 test('a runner refuses options that are none', async () => {

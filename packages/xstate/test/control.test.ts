@@ -124,21 +124,32 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(await stored(store, 'r:middle:leaf')).toMatchObject({ activePath: 'late' })
   })
 
-  test("a parent's commands that arrive in the wrong order end in the later one", async () => {
-    const { store, runner } = await setUp()
-    await runner.create('root', { id: 'r' })
-    await runner.settled()
-    const sender = newExecution({ id: 'sender', definitionId: 'other' })
-    await store.commit(sender, {
-      emits: [
-        { targetId: 'r:middle', event: newEvent({ kind: 'harel.resume', data: { command: 8 } }) },
-        { targetId: 'r:middle', event: newEvent({ kind: 'harel.suspend', data: { command: 7 } }) },
-      ],
-    })
-    await runner.sweep()
-    await runner.settled()
-    expect(await stored(store, 'r:middle')).toMatchObject({ status: 'RUNNING' })
-  })
+  test.each([
+    ['resume', 'suspend', 'RUNNING'],
+    ['suspend', 'resume', 'SUSPENDED'],
+  ] as const)(
+    "a parent's commands that arrive in the wrong order end in the later one, %s",
+    async (last, first, status) => {
+      const { store, runner } = await setUp()
+      await runner.create('root', { id: 'r' })
+      await runner.settled()
+      // What the first one says is already so, whence it shows which one was heeded.
+      if (first === 'resume') await runner.suspend('r:middle')
+      const command = (kind: string, n: number) => ({
+        targetId: 'r:middle',
+        event: newEvent({ kind: `harel.${kind}`, data: { parent: 'r', command: n } }),
+      })
+      await store.commit(newExecution({ id: 'sender', definitionId: 'other' }), {
+        emits: [command(last, 8), command(first, 7)],
+      })
+      await runner.sweep()
+      await runner.settled()
+      expect(await stored(store, 'r:middle')).toMatchObject({
+        status,
+        context: { xstate: expect.objectContaining({ command: 8 }) },
+      })
+    },
+  )
 
   test('the result of a promise that comes while its machine is suspended is kept', async () => {
     const gate = Promise.withResolvers<string>()

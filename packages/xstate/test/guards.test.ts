@@ -137,6 +137,33 @@ describe('actions that send by the runner', () => {
   })
 })
 
+test.each([
+  { type: 'xstate.stop', parent: null },
+  { type: 'harel.suspend', parent: null, command: 5 },
+  { type: 'xstate.done.actor.pay' },
+])('a machine that passes on what it was sent passes on no command and no result: $type', async (inner) => {
+  const store = await openStore()
+  const forwarder = setup(anyEvent).createMachine({
+    id: 'forwarder',
+    on: {
+      PASS: {
+        actions: sendTo(
+          () => execution('w'),
+          ({ event }) => event.inner as { type: string },
+        ),
+      },
+    },
+  })
+  const listener = setup(anyEvent).createMachine({ id: 'listener' })
+  const runner = runnerOn(store, { machines: [forwarder, listener] })
+  await runner.create('listener', { id: 'w' })
+  await runner.create('forwarder', { id: 'f' })
+  await expect(runner.send('f', { type: 'PASS', inner })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  await runner.settled()
+  expect(await stored(store, 'f')).toMatchObject({ version: 1 })
+  expect(await stored(store, 'w')).toMatchObject({ version: 1, status: 'RUNNING' })
+})
+
 test('an action that takes longer than the lease is reported', async () => {
   const store = await openStore()
   const machine = setup({ ...anyEvent, actions: { act: (() => sleep(200)) as never } }).createMachine({

@@ -1,4 +1,5 @@
-import { CorruptRecord, type ExecutionStore, newEvent, newExecution } from '@harel/store-base'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { CorruptRecord, type ExecutionStore, type JsonValue, newEvent, newExecution } from '@harel/store-base'
 import { currentEffect, execution } from '@harel/xstate'
 import { describe, expect, test } from 'vitest'
 import { assign, createMachine, sendTo, setup } from 'xstate'
@@ -76,6 +77,24 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(await stored(base, 'x')).toMatchObject({ activePath: 'b' })
     expect(await contextOf(base, 'x')).toEqual({ n: 1 })
     expect(await all(runner.parked())).toEqual([])
+  })
+
+  test('an entry that is nested as deep as a record can be is parked like any other', async () => {
+    const { store, clock } = await setUp()
+    const keeper = setup(anyEvent).createMachine({
+      id: 'keeper',
+      on: { KEEP: { actions: assign({ kept: ({ event }) => ({ under: { two: event.value } }) }) } },
+    })
+    const runner = runnerOn(store, { machines: [keeper], clock: clock.read, maxAttempts: 2 })
+    await runner.create('keeper', { id: 'k' })
+    let value: JsonValue = 'deep'
+    for (let level = 0; level < 196; level++) value = [value]
+    const event = newEvent({ kind: 'KEEP', data: { value } })
+    await store.commit(newExecution({ id: 'sender', definitionId: 'other' }), { emits: [{ targetId: 'k', event }] })
+    await sweepUp(clock, runner)
+    expect(await store.pendingOutbox()).toEqual([])
+    const [parked] = await all(runner.parked())
+    expect(parked).toMatchObject({ kind: 'event', executionId: 'k', attempts: 2, work: { event } })
   })
 
   test('a child that cannot be started is parked, and can be given up', async () => {
@@ -312,4 +331,45 @@ test('a store that is away for a while is waited for, and nothing is lost (weakn
   await expect(runner.send('c', { type: 'INC' })).rejects.toThrow('away')
   away = false
   await until(async () => ((await contextOf(base, 'c')) as { n: number }).n === 1)
+})
+
+test('what a process leaves behind is picked up by an idle one within seconds, with the options as they come', async () => {
+  const store = await openStore()
+  const runner = runnerOn(store, { machines: [counter] })
+  await runner.create('counter', { id: 'c' })
+  keepRunning(runner)
+  // Long enough for its sweeps to have become rare.
+  await sleep(4000)
+  const start = performance.now()
+  const event = newEvent({ kind: 'INC', createdTime: new Date().toISOString() })
+  await store.commit(newExecution({ id: 'sender', definitionId: 'other' }), { emits: [{ targetId: 'c', event }] })
+  await until(async () => (await store.pendingOutbox()).length === 0)
+  expect(await contextOf(store, 'c')).toEqual({ n: 1 })
+  expect(performance.now() - start).toBeLessThan(8000)
+})
+
+test('idle processes come at random moments', async () => {
+  const store = await openStore()
+  const clock = new TestClock()
+  const pauses = [0, 1].map(async (random) => {
+    const runner = runnerOn(store, { machines: [counter], clock: clock.read, random: () => random })
+    await runner.sweep()
+    return runner.sweep()
+  })
+  const [least = 0, most = 0] = await Promise.all(pauses)
+  expect(most).toBeGreaterThan(least)
+})
+
+test('run ends within seconds of its signal, though a machine sends itself events for ever', async () => {
+  const store = await openStore()
+  const restless = setup(anyEvent).createMachine({
+    id: 'restless',
+    on: { TICK: { actions: sendTo(({ self }) => self, { type: 'TICK' }) } },
+  })
+  const runner = runnerOn(store, { machines: [restless] })
+  await runner.create('restless', { id: 'r' })
+  await runner.send('r', { type: 'TICK' })
+  const start = performance.now()
+  await runner.run({ signal: AbortSignal.timeout(200) })
+  expect(performance.now() - start).toBeLessThan(8000)
 })
