@@ -349,13 +349,10 @@ test('what a process leaves behind is picked up by an idle one within seconds, w
 })
 
 test('idle processes come at random moments', async () => {
-  const store = await openStore()
   const clock = new TestClock()
-  const pauses = [0, 1].map(async (random) => {
-    const runner = runnerOn(store, { machines: [counter], clock: clock.read, random: () => random })
-    await runner.sweep()
-    return runner.sweep()
-  })
+  const pauses = [0, 1].map(async (random) =>
+    runnerOn(await openStore(), { machines: [counter], clock: clock.read, random: () => random }).sweep(),
+  )
   const [least = 0, most = 0] = await Promise.all(pauses)
   expect(most).toBeGreaterThan(least)
 })
