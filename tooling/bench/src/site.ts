@@ -44,7 +44,8 @@ export interface Gain {
 
 /**
  * On a stand-in: so many executions are stored, enough for 256 at once and for pages; so many pages are relayed in a turn;
- * and as a turn waits for all that are under way, with more than so many at once there are no peers, and half the turns.
+ * and as a turn waits for all that are under way, with more than so many at once there are no peers and half the turns, and
+ * no round trips are counted.
  */
 const STAND_IN = { executions: 300, pages: 6, atOnce: 16 }
 
@@ -100,7 +101,7 @@ async function measureAt(
       }
       const progress = (part: number) => onProgress((nth + (index + part) / levels.length) / sizes.length)
       const measured = await measureVariants(variantsOf(contenders, workload, stock, atOnce), task, progress)
-      const trips = await counting?.roundTrips(workload, stock, atOnce)
+      const trips = isHeavy ? undefined : await counting?.roundTrips(workload, stock, atOnce)
       results.push(...measured.map((result) => ({ ...result, roundTrips: trips?.[result.variant] ?? null })))
     }
   }
