@@ -1,8 +1,9 @@
-/** DynamoStore beside transactions by hand, on one server. */
+/** DynamoStore beside transactions by hand and Python harel, on one server. */
 import { DeleteTableCommand, DynamoDBClient, ListTablesCommand } from '@aws-sdk/client-dynamodb'
 import { DynamoStore } from '@harel/store-dynamodb'
 import { storeContender } from '../contender.ts'
 import { versionOf } from '../machine.ts'
+import { pythonStores } from '../peers/python.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
@@ -35,17 +36,20 @@ export const site: Site = {
     }
   },
 
-  async open(url) {
+  async open(url, peers) {
     const client = connect(url)
     const theirs = connect(url)
     const store = new DynamoStore(client)
+    const python = pythonStores(url)
     return {
       store,
       contenders: [
         storeContender('DynamoStore', store),
         { name: 'transactions by hand', role: 'driver', does: byHand(theirs) },
+        ...(peers ? python.contenders : []),
       ],
       async [Symbol.asyncDispose]() {
+        python.end()
         await store.close()
         client.destroy()
         theirs.destroy()

@@ -5,6 +5,7 @@ import { MongoClient } from 'mongodb'
 import { storeContender } from '../contender.ts'
 import { versionOf } from '../machine.ts'
 import { langgraph } from '../peers/langgraph.ts'
+import { pythonStores } from '../peers/python.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
@@ -31,15 +32,17 @@ export const site: Site = {
     const client = new MongoClient(url)
     const db = client.db('bench')
     const store = new MongoStore(db)
+    const python = pythonStores(url)
     return {
       store,
       contenders: [
         storeContender('MongoStore', store),
         { name: 'allocation and pipeline', role: 'driver', does: pipelinesByHand(db) },
         { name: 'allocation and $push', role: 'driver', does: pushesByHand(db) },
-        ...(peers ? [langgraph(new MongoDBSaver({ client, dbName: 'bench' }))] : []),
+        ...(peers ? [langgraph(new MongoDBSaver({ client, dbName: 'bench' })), ...python.contenders] : []),
       ],
       async [Symbol.asyncDispose]() {
+        python.end()
         await store.close()
         await client.close()
       },

@@ -5,6 +5,9 @@ import os
 import sys
 import traceback
 
+# Of MongoDB, whose URL names none.
+DATABASE = "bench"
+
 
 async def open_async(url, prefix):
     if url.startswith("redis:"):
@@ -18,6 +21,14 @@ async def open_async(url, prefix):
         from harel.engine.aio_store.postgres import AsyncPostgresStore
 
         return await AsyncPostgresStore.from_dsn(url, prefix=prefix)
+    if url.startswith("mongodb:"):
+        from harel.engine.aio_store import AsyncMongoStore
+
+        return await AsyncMongoStore.from_url(url, DATABASE, prefix=prefix)
+    if url.startswith("http:"):
+        from harel.engine.aio_store import AsyncDynamoDBStore
+
+        return await AsyncDynamoDBStore.create(url, prefix=prefix)
     from harel.engine.aio_store.sqlite import AsyncSqliteStore
 
     return await AsyncSqliteStore.create(url, prefix=prefix)

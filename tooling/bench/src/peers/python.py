@@ -10,7 +10,7 @@ import sys
 
 from harel.engine.execution import Execution, Status
 from harel.spec.states import Event
-from pipe import answer_lines, open_async
+from pipe import DATABASE, answer_lines, open_async
 
 held = {}
 
@@ -24,12 +24,16 @@ def commit_of(line):
 
 
 def open_sync(url, prefix):
-    from harel.engine.store import PostgresStore, RedisStore, SqliteStore
+    from harel.engine.store import DynamoDBStore, MongoStore, PostgresStore, RedisStore, SqliteStore
 
     if url.startswith("redis:"):
         return RedisStore.from_url(url, prefix=prefix)
     if url.startswith("postgres:"):
         return PostgresStore.from_dsn(url, prefix=prefix)
+    if url.startswith("mongodb:"):
+        return MongoStore.from_url(url, DATABASE, prefix=prefix)
+    if url.startswith("http:"):
+        return DynamoDBStore.create(url, prefix=prefix)
     return SqliteStore(url, prefix=prefix)
 
 

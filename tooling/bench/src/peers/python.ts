@@ -15,7 +15,7 @@ function commits(kind: 'sync' | 'async', url: string) {
   }
 }
 
-/** Both kinds of store. The synchronous one commits one after the other. @param url a path means SQLite */
+/** Both kinds of store. The synchronous one commits one after the other. @param url `http` means DynamoDB, a path SQLite */
 export function pythonStores(url: string): { contenders: Contender[]; end(): void } {
   const [sync, async] = [commits('sync', url), commits('async', url)]
   return {
