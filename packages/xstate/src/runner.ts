@@ -8,6 +8,7 @@ import {
   newEvent,
   newId,
   StoreConflict,
+  spawns,
 } from '@harel/store-base'
 import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
 import { checkCancel, checkCreate, checkListener, checkRedrive, checkRun, checkSend, checkStore } from './arguments.js'
@@ -29,6 +30,7 @@ import { findMachine } from './step.js'
 import { Sweep } from './sweep.js'
 import { Alarms } from './timers.js'
 import type { CreateArguments, Emitted, EmittedOf, IdOf, MachineById, Sendable } from './types.js'
+import { spawnWork } from './work.js'
 
 export interface SendOptions {
   /** By which the event is told from others: with one that was handled before, nothing happens. Default: a random one. */
@@ -280,7 +282,10 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
     await (await this.#open()).deliveries.discard(id)
   }
 
-  /** The ids of the executions of a machine that are not finished and were stored with this version. Loads each. */
+  /**
+   * The ids of the executions of a machine that are not finished and were stored with this version, and of children that
+   * are still to be started with it. Loads each.
+   */
   async *stuckOn(definitionId: string, version: string): AsyncGenerator<string, void, undefined> {
     checkKey('definitionId', definitionId)
     checkKey('version', version)
@@ -290,6 +295,12 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
       const execution = await store.load(id)
       const stored = execution?.context[RESERVED_KEY] as { version?: unknown } | undefined
       if (stored?.version === version) yield id
+    }
+    for await (const entry of spawns(store)) {
+      const data = spawnWork(entry)?.data
+      if (data?.definitionId !== definitionId || data.version !== version) continue
+      // An entry may outlive the start of its child.
+      if ((await store.load(entry.childId)) === undefined) yield entry.childId
     }
   }
 

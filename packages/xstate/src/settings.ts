@@ -19,7 +19,8 @@ export interface RunnerOptions<Machines extends readonly AnyStateMachine[] = rea
   machines: Machines
   /**
    * Brings an execution of a version that is not among the machines to the newest one. What it returns is stored with
-   * the next step. Undefined, or no `migrate`: the execution stays as it is and `UnknownMachine` is raised.
+   * the next step. Undefined, or no `migrate`: the execution stays as it is and `UnknownMachine` is raised. What has not
+   * been started yet has nothing to migrate: with a `migrate`, it starts with the newest version.
    */
   migrate?: (stored: PersistedMachine, migration: Migration) => PersistedMachine | undefined
   /** Whether a throwing action makes the execution FAILED, or the call fail with nothing written. Default: `fail`. */

@@ -3,6 +3,7 @@ import { ExecutionAlreadyExists, type HarelEvent, type SpawnEntry, StoreConflict
 import { UnknownMachine } from './errors.js'
 import { fireTimer, handleEvent, start } from './handle.js'
 import type { Host } from './host.js'
+import type { Definition } from './machines.js'
 import { CONTINUE, INVOKED, LEASE_PATH, RETRY_PATH, type StartData, takenId } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
 import { errorData, eventOfChild } from './step.js'
@@ -60,14 +61,20 @@ export async function perform(host: Host, work: Work, isFresh = false): Promise<
   }
 }
 
+/** Where it would be migrated, a start, which has no state yet, begins with the newest version. @throws UnknownMachine */
+function definitionOf({ machines, settings }: Host, { definitionId, version }: StartData): Definition {
+  const known = machines.find(definitionId, version)
+  if (known !== undefined) return known
+  return settings.migrate === undefined ? machines.get(definitionId, version) : machines.newest(definitionId)
+}
+
 async function startChild(host: Host, { parentId, childId: id, data }: SpawnWork, isFresh: boolean): Promise<void> {
   // Looked for first: a start that comes too late would run its actions for nothing.
   const known = isFresh ? undefined : await host.store.load(id)
   if (known !== undefined) return known.parentId === parentId ? undefined : tellTaken(host, parentId, id, data)
   try {
     if (data.definitionId === INVOKED) return await host.invocations.create(id, parentId, data)
-    const definition = host.machines.get(data.definitionId, data.version)
-    await start(host, { id, definition, input: data.input, parent: { id: parentId, data } })
+    await start(host, { id, definition: definitionOf(host, data), input: data.input, parent: { id: parentId, data } })
   } catch (error) {
     if (!(error instanceof StoreConflict)) throw error
     const other = await host.store.load(id)
