@@ -16,7 +16,7 @@ import { isFromOutside } from './events.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import { actorLogic, type Definition, isMachine } from './machines.js'
 import { checkChildId, checkName, count, unnamed } from './names.js'
-import { bind, encode, executionIdOf } from './references.js'
+import { bind, encodeValid, executionIdOf, splitEvent } from './references.js'
 import { INIT, INVOKED, RESERVED_PREFIX, STOP, type StartData } from './reserved.js'
 import { keptChildren, type PersistedMachine, persist, RESERVED_KEY } from './snapshot.js'
 
@@ -189,8 +189,8 @@ export function stopChild(draft: Draft, parent: string, id: string): void {
 const isAlive = ({ children }: PersistedMachine, id: string): boolean =>
   Object.values(children).some((child) => child.id === id && child.finished !== true)
 
-function dataOf({ type: _type, ...data }: AnyEventObject, path: string): JsonObject {
-  return checked(data, path) as JsonObject
+function dataOf(event: AnyEventObject, path: string): JsonObject {
+  return encodeValid(splitEvent(event, path).data, path) as JsonObject
 }
 
 function send(
@@ -301,7 +301,7 @@ function startChild({ host, execution, definition }: Taken, next: PersistedMachi
     actorId: ref.id,
     sync: syncSnapshot,
     at: host.settings.clock(),
-    ...(input !== undefined && { input: checked(input, 'input') }),
+    ...(input !== undefined && { input: encodeValid(input, 'input') }),
   }
   bind(ref, childId)
   next.children[ref.id] = {
@@ -316,13 +316,6 @@ function startChild({ host, execution, definition }: Taken, next: PersistedMachi
 /** `{ ...machine, transition }` and the like. */
 const wrapsMachine = (logic: unknown): boolean =>
   typeof logic === 'object' && logic !== null && 'implementations' in logic
-
-/** In its stored form. @throws NotSerializable */
-function checked(value: unknown, path: string): JsonValue {
-  const encoded = encode(value, path) as JsonValue
-  encodeJson(encoded, path)
-  return encoded
-}
 
 /** By which names the logic of a child can be found again, by any process. */
 function sourceOf(host: Host, execution: Execution, { id, version, machine }: Definition, ref: Spawned) {

@@ -11,7 +11,7 @@ import {
   type JsonValue,
 } from '@harel/store-base'
 import { isFromOutside } from './events.js'
-import { encodeValid } from './references.js'
+import { encodeValid, splitEvent } from './references.js'
 import { isOwnEventId, RESERVED_PREFIX } from './reserved.js'
 
 /** A promise of a store is none: whoever opens one has to wait for it. Nor is a synchronous one, which has no turns. */
@@ -44,12 +44,12 @@ function checkOwnId(id: unknown): string {
 export function checkSend(id: unknown, event: unknown, options: unknown) {
   checkKey('id', id)
   const { eventId } = checkMembers('options', options, ['eventId'])
-  const { type, ...data } = checkObject('event', event)
-  if (typeof type !== 'string' || !isFromOutside(type)) {
+  const { type, data } = splitEvent(checkObject('event', event), 'event')
+  if (typeof type !== 'string' || !type.isWellFormed() || !isFromOutside(type)) {
     throw new InvalidArgument(
       'event.type',
       type,
-      `a string that begins neither with xstate. nor with ${RESERVED_PREFIX}`,
+      `a string without lone surrogates that begins neither with xstate. nor with ${RESERVED_PREFIX}`,
     )
   }
   const encoded = encodeValid(data, 'event') as JsonObject

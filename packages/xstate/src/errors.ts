@@ -133,8 +133,8 @@ export class ActionFailed extends RunnerError {
   static override readonly code = 'ACTION_FAILED'
   readonly executionId: string
 
-  constructor(executionId: string, cause: unknown) {
-    super('ACTION_FAILED', `an action of ${JSON.stringify(executionId)} failed; the cause says how`, cause)
+  constructor(executionId: string, reason: string, cause: unknown) {
+    super('ACTION_FAILED', `an action of ${JSON.stringify(executionId)} failed: ${reason}`, cause)
     this.executionId = executionId
   }
 }

@@ -3,7 +3,7 @@
  * a reference is `{ "xstate$$type": 1, "id": <execution id> }`, and an `Error` is `{ "xstate$$type": "error", … }`,
  * of which name, message and code are kept.
  */
-import { checkKey, type JsonValue, NotSerializable, validateSerializable } from '@harel/store-base'
+import { checkKey, encodeJson, type JsonValue, NotSerializable, StoreError } from '@harel/store-base'
 import {
   type ActorLogic,
   type AnyActorRef,
@@ -96,11 +96,15 @@ const DEPTH = 256
  * The value with each reference and each error in its stored form. What is plain already is returned as it is, and so is
  * what is too deep or contains itself: the store refuses it, with its path.
  *
- * @throws NotSerializable for a reference to an actor that is no execution, and for JSON that would be read as one: what
+ * @throws NotSerializable for what throws when it is read, for a reference to an actor that is no execution, and for JSON that would be read as one: what
  *   comes from outside must not be able to name an execution
  */
 export function encode(value: unknown, path: string, around = new Set<object>()): unknown {
   if (typeof value !== 'object' || value === null || around.size === DEPTH || around.has(value)) return value
+  return reading(value, path, () => encodeObject(value, path, around))
+}
+
+function encodeObject(value: object, path: string, around: Set<object>): unknown {
   if (value instanceof Error) {
     const { name, message, code } = value as Error & { code?: unknown }
     return { xstate$$type: ERROR, name, message, ...(isCode(code) && { code }) }
@@ -119,11 +123,40 @@ export function encode(value: unknown, path: string, around = new Set<object>())
   return encoded
 }
 
-/** As `encode`, for what is JSON then. @throws NotSerializable */
+/** Getters and proxies are code of others. @throws NotSerializable, with the path to the member that throws when it is read */
+function reading<T>(value: object, path: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof StoreError) throw error
+    throw unreadable(value, path, error)
+  }
+}
+
+function unreadable(value: object, path: string, cause: unknown): NotSerializable {
+  let member = path
+  try {
+    for (const key of Object.keys(value)) {
+      member = Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`
+      void (value as { [key: string]: unknown })[key]
+    }
+  } catch (error) {
+    return new NotSerializable(member, 'throws when it is read', error)
+  }
+  return new NotSerializable(path, 'throws when it is read', cause)
+}
+
+/** The event without its type. @throws NotSerializable */
+export function splitEvent(event: object, path: string): { type: unknown; data: object } {
+  const { type, ...data } = reading(event, path, () => ({ ...event }) as { type?: unknown })
+  return { type, data }
+}
+
+/** As `encode`, for what every store takes then. @throws NotSerializable */
 export function encodeValid(value: unknown, path: string): JsonValue {
   const encoded = encode(value, path)
-  validateSerializable(encoded, path)
-  return encoded
+  encodeJson(encoded, path)
+  return encoded as JsonValue
 }
 
 /** The opposite of `encode`; `refer` gives the reference to an execution. */

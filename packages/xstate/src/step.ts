@@ -108,7 +108,7 @@ export async function advance(host: Host, execution: Execution, found: Found, ca
     const isRefused = caught instanceof RunnerError || caught instanceof StoreError
     const error = caught instanceof Thrown ? caught.error : caught
     if (isRefused || host.signal.aborted) throw error
-    if (host.settings.onActionError === 'raise') throw new ActionFailed(execution.id, error)
+    if (host.settings.onActionError === 'raise') throw new ActionFailed(execution.id, errorText(error), error)
     draft = fail(execution, found.stored, event, error)
   }
   moveTimers(found, draft)
@@ -207,10 +207,10 @@ export const eventOfChild = (
 const LONGEST_TEXT = 4000
 
 /** Whatever it is, as a text that every store takes. */
-function textOf(value: unknown): string {
+function textOf(read: () => unknown): string {
   let text: string
   try {
-    text = String(value)
+    text = String(read())
   } catch {
     return 'a value that has no text'
   }
@@ -219,7 +219,7 @@ function textOf(value: unknown): string {
 
 /** What a thrown value is called in a record. */
 export const errorText = (error: unknown): string =>
-  error instanceof Error ? `${textOf(error.name)}: ${textOf(error.message)}` : textOf(error)
+  error instanceof Error ? `${textOf(() => error.name)}: ${textOf(() => error.message)}` : textOf(() => error)
 
 /** What every record has room for of a thrown value that is JSON. */
 function plainData(value: unknown): JsonValue | undefined {
@@ -231,14 +231,23 @@ function plainData(value: unknown): JsonValue | undefined {
   }
 }
 
+function codeOf(error: Error & { code?: unknown }): unknown {
+  try {
+    const { code } = error
+    return typeof code === 'string' ? textOf(() => code) : code
+  } catch {
+    return undefined
+  }
+}
+
 /** A thrown value as an event carries it: as it is, or as an error where it is one, is no JSON, or is too long. */
 export function errorData(error: unknown): JsonValue {
   const isError = error instanceof Error
   const plain = isError || error === undefined ? undefined : plainData(error)
   if (plain !== undefined) return plain
-  const { name, message, code } = (isError ? error : new Error(textOf(error))) as Error & { code?: unknown }
-  const kept = { name: textOf(name), code: typeof code === 'string' ? textOf(code) : code }
-  return encode(Object.assign(new Error(textOf(message)), kept), 'error') as JsonValue
+  const known: Error = isError ? error : new Error(textOf(() => error))
+  const kept = { name: textOf(() => known.name), code: codeOf(known) }
+  return encode(Object.assign(new Error(textOf(() => known.message)), kept), 'error') as JsonValue
 }
 
 function fail(execution: Execution, stored: PersistedMachine, event: HarelEvent, error: unknown): Draft {

@@ -1,5 +1,5 @@
 import { type ExecutionStore, newExecution, stamp } from '@harel/store-base'
-import { ActionFailed, currentEffect, DurableRunner, MachineChanged, UnknownMachine } from '@harel/xstate'
+import { ActionFailed, currentEffect, DurableRunner, execution, MachineChanged, UnknownMachine } from '@harel/xstate'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import {
   type AnyActorRef,
@@ -116,11 +116,17 @@ describe.each(stores)('on $name', ({ open }) => {
       },
     }
     const named = Object.assign(new Error('x'), { name: 'N\ud800' })
+    const silent = Object.defineProperty(new Error('x'), 'message', { get: () => mute.toString() })
+    const unnamed = Object.defineProperty(new Error('x'), 'name', { get: () => mute.toString() })
+    const uncoded = Object.defineProperty(new Error('x'), 'code', { get: () => mute.toString() })
     const errors = [
       new Error('z'.repeat(100_000)),
       new Error('boom\0tail'),
       new Error('x\udfff'),
       named,
+      silent,
+      unnamed,
+      uncoded,
       'y\udfff',
       Object.create(null),
       mute,
@@ -499,6 +505,68 @@ describe('bad input', () => {
     expect(await stored(store, 'd')).toMatchObject({ version: 1 })
   })
 
+  const throwing = () => {
+    throw new Error('not to be read')
+  }
+  const getter = () => Object.defineProperty({}, 'at', { enumerable: true, get: throwing })
+  test.each<[string, string, () => unknown]>([
+    ['a getter', '.at', getter],
+    ['a getter in an array', '.list[1].at', () => ({ list: [1, getter()] })],
+    ['a proxy that cannot be read', '', () => new Proxy({ at: 1 }, { get: throwing, ownKeys: throwing })],
+    ['a proxy that was revoked', '.gone', () => ({ gone: revoked() })],
+    ['an error whose message cannot be read', '.error', () => ({ error: mute() })],
+  ])('%s that throws is refused with its path (%s), and nothing is written (B99)', async (_, path, made) => {
+    const refused = (name: string) => ({ code: 'NOT_SERIALIZABLE', path: `${name}${path}`, cause: expect.any(Error) })
+    const machine = setup(anyEvent).createMachine({
+      id: 'm',
+      context: {},
+      on: {
+        SET: { actions: assign({ it: () => made() }) },
+        SAY: {
+          actions: sendTo(
+            () => execution('m'),
+            () => ({ type: 'X', it: made() }),
+          ),
+        },
+      },
+    })
+    const { store, runner } = await at([machine])
+    await expect(runner.create('m', { id: 'n', input: made() as never })).rejects.toMatchObject(refused('input'))
+    await runner.create('m', { id: 'm' })
+    await expect(runner.send('m', { type: 'X', it: made() })).rejects.toMatchObject(refused('event.it'))
+    await expect(runner.send('m', { type: 'SET' })).rejects.toMatchObject(refused('context.it'))
+    await expect(runner.send('m', { type: 'SAY' })).rejects.toMatchObject(refused('event X.it'))
+    if (path === '.at') {
+      const event = Object.assign(getter(), { type: 'X' })
+      await expect(runner.send('m', event)).rejects.toMatchObject(refused('event'))
+    }
+    expect(await store.load('n')).toBeUndefined()
+    expect(await stored(store, 'm')).toMatchObject({ version: 1, status: 'RUNNING' })
+  })
+
+  const revoked = () => {
+    const { proxy, revoke } = Proxy.revocable({}, {})
+    revoke()
+    return proxy
+  }
+  const mute = () => Object.defineProperty(new Error('x'), 'message', { get: throwing })
+
+  test('half a surrogate pair in an event is refused, whatever the status of its execution', async () => {
+    const { store, runner } = await at([counter])
+    for (const id of ['running', 'suspended', 'cancelled']) await runner.create('counter', { id })
+    await runner.suspend('suspended')
+    await runner.terminate('cancelled')
+    for (const id of ['running', 'suspended', 'cancelled', 'nobody']) {
+      const sent = (event: object) => runner.send(id, event as never)
+      await expect(sent({ type: 'X', of: ['\ud800'] }), id).rejects.toMatchObject({ path: 'event.of[0]' })
+      await expect(sent({ type: 'X\udfff' }), id).rejects.toMatchObject({ argument: 'event.type' })
+    }
+    await expect(runner.create('counter', { input: { from: '\udfff' } as never })).rejects.toMatchObject({
+      path: 'input.from',
+    })
+    expect((await stored(store, 'suspended')).deferred).toEqual([])
+  })
+
   test('an actor that another process could not find is refused, before any action has run', async () => {
     let acted = 0
     const act = () => {
@@ -588,6 +656,40 @@ describe('a machine that has changed', () => {
     await runner.create('m', { id: 'y' })
     expect(await all(runner.stuckOn('m', '1'))).toEqual(['x'])
     expect(await all(runner.stuckOn('m', '2'))).toEqual(['y'])
+  })
+
+  describe('while a child of it was to be started', () => {
+    const at = 1_700_000_000
+    const orphaned = async () => {
+      const store = await openStore()
+      const clock = new TestClock()
+      const spawn = (childId: string) => ({
+        childId,
+        rootPath: '',
+        context: { xstate: { definitionId: 'm', version: '1', src: 'm', actorId: 'kid', sync: false, at } },
+      })
+      await store.commit(newExecution({ id: 'p', definitionId: 'other' }), { spawns: [spawn('p:kid')] })
+      return { store, clock, spawn }
+    }
+
+    test('starts on the newest version, where there is a migrate', async () => {
+      const { store, clock } = await orphaned()
+      await sweepUp(clock, runnerOn(store, { machines: [v2], clock: clock.read, migrate: (machine) => machine }))
+      expect(await stored(store, 'p:kid')).toMatchObject({ status: 'RUNNING', context: { xstate: { version: '2' } } })
+      expect(await store.pendingSpawns()).toEqual([])
+    })
+
+    test('is found by stuckOn otherwise, and not any more once it has started', async () => {
+      const { store, clock, spawn } = await orphaned()
+      const runner = runnerOn(store, { machines: [v2], clock: clock.read })
+      await sweepUp(clock, runner)
+      expect(await all(runner.stuckOn('m', '1'))).toEqual(['p:kid'])
+      expect(await all(runner.stuckOn('m', '2'))).toEqual([])
+      expect(await all(runner.stuckOn('other', '1'))).toEqual([])
+      await sweepUp(clock, runnerOn(store, { machines: [v1], clock: clock.read }))
+      await store.commit(newExecution({ id: 'q', definitionId: 'other' }), { spawns: [spawn('p:kid')] })
+      expect(await all(runner.stuckOn('m', '1'))).toEqual(['p:kid'])
+    })
   })
 
   test('runs beside its new version, each execution on its own', async () => {

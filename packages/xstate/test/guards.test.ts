@@ -184,6 +184,27 @@ test('what could not be handled at once is reported when it fails first', async 
   expect(runner.warnings).toEqual([expect.stringContaining('event for nobody has failed')])
 })
 
+test("what is parked under onActionError 'raise' says what was thrown", async () => {
+  const store = await openStore()
+  const failing = setup(anyEvent).createMachine({
+    id: 'failing',
+    on: {
+      X: {
+        actions: () => {
+          throw new TypeError('no more paper')
+        },
+      },
+    },
+  })
+  const machine = setup(anyEvent).createMachine({ id: 'm', entry: sendTo(() => execution('f'), { type: 'X' }) })
+  const runner = runnerOn(store, { machines: [machine, failing], onActionError: 'raise', maxAttempts: 1 })
+  await runner.create('failing', { id: 'f' })
+  await runner.create('m', { id: 'm' })
+  await runner.settled()
+  const [parked] = await all(runner.parked())
+  expect(parked?.error).toBe('ActionFailed: an action of "f" failed: TypeError: no more paper')
+})
+
 test('an event for a record of the runner itself is parked', async () => {
   const store = await openStore()
   const clock = new TestClock()
