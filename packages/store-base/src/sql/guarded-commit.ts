@@ -165,7 +165,8 @@ function over(
       return { sql: text(values, (table) => (table === undefined ? '' : ` FROM ${table}`)), params: row }
     }
     const values = row.map((_, index) => `r.value ->> ${index}`)
-    const from = (table?: string) => ` FROM json_each(?) AS r${table === undefined ? '' : `, ${table}`}`
+    // CROSS JOIN: in SQLite, rows first and then the table, whatever ANALYZE has found in it.
+    const from = (table?: string) => ` FROM json_each(?) AS r${table === undefined ? '' : ` CROSS JOIN ${table}`}`
     return { sql: text(values, from), params: [JSON.stringify(part)] }
   })
 }
