@@ -77,6 +77,22 @@ withServer('mongo', (server) => {
     })
   })
 
+  test.each([{}, { status: 'PENDING' }, { definitionId: 'd', rootsOnly: true }] as const)(
+    'no payload is sent for a listing of $status $definitionId (weakness 38)',
+    async (query) => {
+      const prefix = newPrefix()
+      const client = connect(database.url, { monitorCommands: true })
+      const store = storeOn(client.db(), { prefix })
+      const context = { note: 'long'.repeat(1000) }
+      for (let n = 0; n < 5; n++) await store.commit(execution(`e${n}`, { context }))
+      const replies: string[] = []
+      client.on('commandSucceeded', ({ reply }) => replies.push(JSON.stringify(reply)))
+      expect((await store.listExecutions(query)).items).toHaveLength(5)
+      expect(replies.length).toBeGreaterThan(0)
+      expect(replies.join()).not.toContain('longlong')
+    },
+  )
+
   test('what a purged sender has sent to others stays deliverable, in its place, and is acknowledged like any other (weakness 14)', async () => {
     const prefix = newPrefix()
     const store = storeOn(database.db(), { prefix })

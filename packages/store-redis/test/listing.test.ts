@@ -124,6 +124,17 @@ withServer('redis', ({ url }) => {
     })
   })
 
+  test('the few ids with a prefix among many are found without a look at the others (weakness 42)', async () => {
+    for (let n = 0; n < 2000; n++) void store.save(execution(`e${n + 10_000}`))
+    for (const id of ['f1', 'f2']) await store.save(execution(id))
+    // The first one finds out whether the index is complete.
+    expect(await store.idsWithPrefix('g')).toEqual([])
+    const { commands } = await observe(client, prefix, async () => {
+      expect(await store.idsWithPrefix('f')).toEqual(['f1', 'f2'])
+    })
+    expect(commands).toEqual(['zrangebylex', 'exists', 'exists'])
+  })
+
   describe('a page', () => {
     test('costs two questions and no whole payload, the first one and the last one (weakness 38)', async () => {
       const count = 3000

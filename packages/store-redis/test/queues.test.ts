@@ -38,7 +38,7 @@ withServer('redis', ({ url }) => {
   describe('a page of a long queue', () => {
     const LENGTH = 20_000
 
-    test('is read without the rest of it, from the beginning and from behind', async () => {
+    test('is read without the rest of it, from the beginning and from behind (weakness 27)', async () => {
       await emit(LENGTH)
       const entry = (await client.hstrlen(`${prefix}:outbox`, '1')) as number
       for (const after of [0, 10_000, LENGTH - 50]) {
