@@ -43,7 +43,7 @@ export interface Survived {
   readonly executions: number
   /** What all their versions add up to. */
   readonly commits: number
-  /** Effects that were wanted, and calls that were made for them. */
+  /** Keys of the effects that were wanted, and calls that were made for them. */
   readonly effects: number
   readonly calls: number
   /** From the first order to the last, in seconds. */
@@ -241,7 +241,7 @@ export async function killRunners(options: KilledRunners): Promise<Survived> {
       kills,
       executions: found.executions.size,
       commits: found.commits,
-      effects: wanted.calls,
+      effects: [...wanted.keys.values()].reduce((sum, count) => sum + count, 0),
       calls: found.calls,
       seconds,
       different: differences(wanted.executions, found.executions),
