@@ -13,18 +13,20 @@ import type { DefinitionRecord, Execution, TraceStep } from './records.js'
 const MOST_WITHOUT_A_TURN = 10
 
 let lastTurn = performance.now()
+let turn: Promise<void> | undefined
 
 /**
  * Promises alone keep timers and sockets waiting: a loop of calls that are done at once would stop the process for
- * everything else.
+ * everything else. Calls that wait for a turn share it, so that who was called together comes back together.
  */
 async function answer<T>(given: T | Promise<T>): Promise<T> {
-  const result = await given
-  if (performance.now() - lastTurn > MOST_WITHOUT_A_TURN) {
-    await new Promise((resolve) => setImmediate(resolve))
+  if (given instanceof Promise || performance.now() - lastTurn <= MOST_WITHOUT_A_TURN) return given
+  turn ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
     lastTurn = performance.now()
-  }
-  return result
+    turn = undefined
+  })
+  await turn
+  return given
 }
 
 /** A store whose methods return promises and reject, made of one whose methods may return values and throw. */

@@ -43,7 +43,8 @@ export class Coalescer<Item, Result> {
   submit(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ item, key: this.#options.keyOf(item), resolve, reject })
-      this.#schedule(queueMicrotask)
+      // Otherwise the end of a batch sees to it.
+      if (this.#running < this.#options.inFlight) this.#schedule(queueMicrotask)
     })
   }
 
@@ -101,8 +102,9 @@ export class Coalescer<Item, Result> {
       if (this.#queue.length === 0 && this.#running === 0) {
         for (const resolve of this.#idle.splice(0)) resolve()
       }
-      // After the callers have seen their results, so that their next items are in the batch, too.
-      if (this.#queue.length > 0) this.#schedule(setImmediate)
+      // After the callers have seen their results, so that their next items are in the batch, too: the first of several
+      // who comes back would else have a batch to himself, and all others would wait for it.
+      if (this.#queue.length > 0 || batch.length > 1) this.#schedule(setImmediate)
     })
   }
 

@@ -41,7 +41,10 @@ export interface PurgeFinishedOptions extends PurgeOptions {
   of?: 'trees' | 'promises'
   /** Default: DONE and CANCELLED. */
   statuses?: readonly ('DONE' | 'CANCELLED')[]
-  /** At most so many of them in this call; go on with `cursor`. Default: 1000. */
+  /**
+   * At most so many of them are removed or refused in this call, and ten thousand looked at; go on with `cursor`. Default:
+   * 1000.
+   */
   limit?: number
   /** The `nextCursor` of the call before. */
   cursor?: string | null
@@ -58,8 +61,9 @@ export interface PurgeReport {
   readonly nextCursor: string | null
 }
 
-/** How many executions a step of `purgeFinished` looks at. */
+/** How many executions a step of `purgeFinished` looks at, and a call of it at the most. */
 const STEP = 100
+const MOST = 10_000
 
 /**
  * Removes a finished root and everything below it, what no parent lists any more included. An execution whose parent does
@@ -204,9 +208,11 @@ export async function purgeFinished(host: Host, options: PurgeFinishedOptions): 
   const finishedBefore = host.settings.clock() - olderThan
   const report = { purged: [] as string[], refused: [] as { id: string; reason: string }[] }
   let { cursor }: { cursor: string | null } = checked
+  const left = () => limit - report.purged.length - report.refused.length
+  let looked = 0
   do {
     signal?.throwIfAborted()
-    const step = Math.min(STEP, limit - report.purged.length)
+    const step = Math.min(STEP, left())
     const page = await host.store.listExecutions({ ...chosen, status: statuses, limit: step, cursor })
     for (const { id, finishedAt } of page.items) {
       if (finishedAt === null || finishedAt >= finishedBefore || id.startsWith(RESERVED_PREFIX)) continue
@@ -219,8 +225,9 @@ export async function purgeFinished(host: Host, options: PurgeFinishedOptions): 
         report.refused.push({ id, reason: error.message })
       }
     }
+    looked += page.items.length
     cursor = page.nextCursor
-  } while (cursor !== null && report.purged.length < limit)
+  } while (cursor !== null && left() > 0 && looked < MOST)
   return { ...report, nextCursor: cursor }
 }
 

@@ -2,7 +2,7 @@ import { type ExecutionStore, newExecution } from '@harel/store-base'
 import type { PurgeFinishedOptions } from '@harel/xstate'
 import { describe, expect, test } from 'vitest'
 import { setup } from 'xstate'
-import { counting, openStore, runnerOn, stored, stores, TestClock } from './helpers.js'
+import { counting, openStore, runnerOn, stored, stores, TestClock, withMethods } from './helpers.js'
 
 const lamp = setup({ types: { events: {} as { type: string } } }).createMachine({ id: 'lamp' })
 
@@ -40,6 +40,28 @@ describe.each(stores)('on $name', ({ open }) => {
     })
     await expect(runner.purge('f')).rejects.toMatchObject({ message: '"f" is not purged: "f" is FAILED' })
     expect(await store.idsWithPrefix('')).toHaveLength(4)
+  })
+
+  test('one call of purgeFinished looks at a bounded number of trees, whatever becomes of them', async () => {
+    const { store, runner } = await setUp()
+    for (const id of ['a', 'b', 'c']) {
+      await save(store, id, null, 'DONE')
+      await save(store, `${id}:running`, id, 'RUNNING')
+    }
+    const first = await runner.purgeFinished({ olderThan: 0, limit: 2 })
+    expect(first.refused.map(({ id }) => id)).toEqual(['a', 'b'])
+    const second = await runner.purgeFinished({ olderThan: 0, limit: 2, cursor: first.nextCursor })
+    expect([second.refused.map(({ id }) => id), second.nextCursor]).toEqual([['c'], null])
+    const young = Array.from({ length: 100 }, () => ({ id: 'y', finishedAt: 1e12 }))
+    let listings = 0
+    const endless = withMethods(store, {
+      listExecutions: async () => {
+        listings += 1
+        return { items: young as never[], nextCursor: 'more' }
+      },
+    })
+    const report = await runnerOn(endless, { machines: [lamp] }).purgeFinished({ olderThan: 0 })
+    expect([report, listings]).toEqual([{ purged: [], refused: [], nextCursor: 'more' }, 100])
   })
 
   test('a purge says how many stand in its way', async () => {

@@ -3,11 +3,9 @@
  * what can be collected is not counted as held.
  */
 import { type ExecutionStore, executions, outbox } from '@harel/store-base'
-import { PostgresStore } from '@harel/store-postgres'
-import { RedisStore } from '@harel/store-redis'
-import { AsyncSqliteStore } from '@harel/store-sqlite'
 import { PAGE } from './contender.ts'
 import { percentile } from './measure.ts'
+import { openStore } from './open-store.ts'
 
 export interface Taken {
   readonly rows: number
@@ -23,11 +21,6 @@ export interface Taken {
 
 const MIB = 2 ** 20
 const PAGES_BETWEEN = 500
-
-const open = (url: string): Promise<ExecutionStore> => {
-  if (url.startsWith('postgres:')) return PostgresStore.connect(url)
-  return url.startsWith('redis:') ? RedisStore.connect(url) : AsyncSqliteStore.open(url)
-}
 
 /** Acknowledges each page when it is through. */
 async function* relay(store: ExecutionStore): AsyncGenerator<unknown> {
@@ -72,6 +65,6 @@ async function take(rows: AsyncGenerator<unknown>): Promise<Taken> {
 }
 
 const [url = '', what = ''] = process.argv.slice(2)
-await using store = await open(url)
+await using store = await openStore(url)
 await store.load('nothing')
 console.log(JSON.stringify(await take(what === 'relay' ? relay(store) : executions(store, { limit: PAGE }))))

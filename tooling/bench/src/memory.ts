@@ -12,10 +12,10 @@ import type { Site } from './site.ts'
 const PROGRAM = join(import.meta.dirname, 'memory-process.ts')
 
 /**
- * With a nursery of 2 MiB: by default Node lets it grow with the memory of the machine, to hundreds of MiB of garbage that
- * is not collected yet, so that one would measure the machine.
+ * With so little to grow into that what is measured is what is held: by default Node collects nothing of its old generation
+ * before that has hundreds of MiB, if the machine has memory enough.
  */
-const NODE = ['--expose-gc', '--max-semi-space-size=2']
+const NODE = ['--expose-gc', '--max-semi-space-size=2', '--max-old-space-size=64']
 
 async function takenBy(url: string, what: 'relay' | 'list', rows: number): Promise<Taken> {
   const { stdout } = await promisify(execFile)(process.execPath, [...NODE, PROGRAM, url, what])

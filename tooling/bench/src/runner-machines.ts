@@ -38,6 +38,17 @@ export const parent = setup({ types: { emitted: {} as { type: 'ended' } }, actor
   },
 })
 
+/** Waits for as long as it is told, and ends. */
+export const sleeper = setup({
+  types: { context: {} as { milliseconds: number }, input: {} as { milliseconds: number } },
+  delays: { given: ({ context }) => context.milliseconds },
+}).createMachine({
+  id: 'sleeper',
+  context: ({ input }) => input,
+  initial: 'waiting',
+  states: { waiting: { after: { given: 'done' } }, done: { type: 'final' } },
+})
+
 export const first = initialTransition(counter)[0]
 
 /** The ids of executions, each in its turn. */

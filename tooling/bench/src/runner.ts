@@ -67,9 +67,11 @@ const SYNC = 'DurableRunner, SqliteStore'
 /** One read and one durable write: nothing that keeps a machine needs less. */
 const ROW = 'XState and a row'
 
-const PYTHON: Goal<string>[] = ['DurableRunner', SYNC].flatMap((variant) =>
-  LEVELS.map((at) => ({ at, variant, beside: IN_PYTHON, target: { min: 5 } })),
-)
+const PYTHON: Goal<string>[] = [
+  ...LEVELS.map((at) => ({ at, variant: 'DurableRunner', beside: IN_PYTHON, target: { min: 5 } })),
+  // Alone, for it writes one commit after the other.
+  { at: 1, variant: SYNC, beside: IN_PYTHON, target: { min: 5 } },
+]
 
 const HAND: Goal<string>[] = LEVELS.map((at) => ({
   at,

@@ -10,6 +10,7 @@ import { memoryOf } from '../memory.ts'
 import { langgraph } from '../peers/langgraph.ts'
 import { pythonStores } from '../peers/python.ts'
 import { graphileWorker, pgBoss } from '../peers/queues.ts'
+import { restartOn } from '../restart.ts'
 import { runnerOn } from '../runner.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
@@ -99,6 +100,7 @@ export const postgres: Backend = {
     growthOf(site, fillPostgres),
     memoryOf(site, 'PostgresStore', fillPostgres),
     ...runnerOn('postgres'),
+    restartOn(site),
   ],
   async describe() {
     const { url, describe } = await serverOf('postgres')

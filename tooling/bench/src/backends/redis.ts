@@ -8,6 +8,7 @@ import { memoryOf } from '../memory.ts'
 import { langgraphOnRedis } from '../peers/langgraph-redis.ts'
 import { pythonStores } from '../peers/python.ts'
 import { bullmq } from '../peers/queues.ts'
+import { restartOn } from '../restart.ts'
 import { runnerOn } from '../runner.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
@@ -66,6 +67,7 @@ export const redis: Backend = {
     growthOf(site, fillRedis),
     memoryOf(site, 'RedisStore', fillRedis),
     ...runnerOn('redis'),
+    restartOn(site),
   ],
   async describe() {
     const { url, describe } = await serverOf('redis')

@@ -9,6 +9,7 @@ import { versionOf } from '../machine.ts'
 import { memoryOf } from '../memory.ts'
 import { langgraph } from '../peers/langgraph.ts'
 import { pythonStores } from '../peers/python.ts'
+import { restartOn } from '../restart.ts'
 import { runnerOn } from '../runner.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
@@ -66,6 +67,7 @@ export const sqlite: Backend = {
     memoryOf(site, 'AsyncSqliteStore', fillFile),
     listings,
     ...runnerOn('sqlite'),
+    restartOn(site),
   ],
   describe: (dir) =>
     inFolder(dir, async (folder) => {
