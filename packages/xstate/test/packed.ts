@@ -21,6 +21,7 @@ const store = {
     return []
   },
   publishDefinition: async (record: object) => record,
+  [Symbol.asyncDispose]: async () => {},
 } as unknown as ExecutionStore
 
 const main = async (): Promise<void> => {
