@@ -67,15 +67,20 @@ describe('items that arrive', () => {
     expect(numbers()).toEqual([[1], [2, 3, 4]])
   })
 
-  test.each([0, 1, 20])(
-    'of callers who have waited for one batch are run together again, %i steps apart',
-    async (apart) => {
+  test.each([
+    [0, 0],
+    [0, 1],
+    [1, 1],
+    [20, 20],
+  ])(
+    'of callers who have waited for one batch are run together again, the first after %i steps, %i apart',
+    async (first, apart) => {
       const { coalescer, batches } = database()
       const caller = async (n: number) => {
         for (let round = 0; round < 4; round++) {
           await coalescer.submit(item(n))
           // It takes each a different time to prepare its next item.
-          for (let step = 0; step < apart * (n + 1); step++) await Promise.resolve()
+          for (let step = 0; step < first + apart * n; step++) await Promise.resolve()
         }
       }
       await Promise.all(Array.from({ length: 10 }, (_, n) => caller(n)))
