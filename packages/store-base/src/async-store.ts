@@ -19,14 +19,13 @@ let turn: Promise<void> | undefined
  * Promises alone keep timers and sockets waiting: a loop of calls that are done at once would stop the process for
  * everything else. Calls that wait for a turn share it, so that who was called together comes back together.
  */
-async function answer<T>(given: T | Promise<T>): Promise<T> {
+function answer<T>(given: T | Promise<T>): T | Promise<T> {
   if (given instanceof Promise || performance.now() - lastTurn <= MOST_WITHOUT_A_TURN) return given
   turn ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
     lastTurn = performance.now()
     turn = undefined
   })
-  await turn
-  return given
+  return turn.then(() => given)
 }
 
 /** A store whose methods return promises and reject, made of one whose methods may return values and throw. */

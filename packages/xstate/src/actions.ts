@@ -12,12 +12,12 @@ import {
 import type { Actor, AnyActorLogic, AnyActorRef, AnyActorScope, AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import { runEffect, type Step } from './effect.js'
 import { ActorNotRestorable } from './errors.js'
-import { isFromOutside } from './events.js'
+import { isFromOutside, OUTSIDE } from './events.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import { actorLogic, type Definition, isMachine } from './machines.js'
 import { checkChildId, checkName, count, unnamed } from './names.js'
 import { bind, encodeValid, executionIdOf, splitEvent } from './references.js'
-import { INIT, INVOKED, RESERVED_PREFIX, STOP, type StartData } from './reserved.js'
+import { INIT, INVOKED, STOP, type StartData } from './reserved.js'
 import { keptChildren, type PersistedMachine, persist, RESERVED_KEY } from './snapshot.js'
 
 /** As the pure functions of XState hand it back; its own types know only a part of it. */
@@ -226,8 +226,11 @@ function addressed(
   }
   // A machine that passes on what it was sent must not pass on commands, or results of actors that have none.
   if (!isFromOutside(event.type)) {
-    const allowed = `a string that begins neither with xstate. nor with ${RESERVED_PREFIX}`
-    throw new InvalidArgument(`the type of what is sent to ${JSON.stringify(targetId)}`, event.type, allowed)
+    throw new InvalidArgument(
+      `the type of what is sent to ${JSON.stringify(targetId)}`,
+      event.type,
+      `a string ${OUTSIDE}`,
+    )
   }
   return { targetId, kind: event.type, data: dataOf(event, `event ${event.type}`) }
 }

@@ -10,7 +10,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '@harel/store-base'
-import { isFromOutside } from './events.js'
+import { isFromOutside, OUTSIDE } from './events.js'
 import { encodeValid, splitEvent } from './references.js'
 import { isOwnEventId, RESERVED_PREFIX } from './reserved.js'
 
@@ -46,11 +46,7 @@ export function checkSend(id: unknown, event: unknown, options: unknown) {
   const { eventId } = checkMembers('options', options, ['eventId'])
   const { type, data } = splitEvent(checkObject('event', event), 'event')
   if (typeof type !== 'string' || !type.isWellFormed() || !isFromOutside(type)) {
-    throw new InvalidArgument(
-      'event.type',
-      type,
-      `a string without lone surrogates that begins neither with xstate. nor with ${RESERVED_PREFIX}`,
-    )
+    throw new InvalidArgument('event.type', type, `a string without lone surrogates ${OUTSIDE}`)
   }
   const encoded = encodeValid(data, 'event') as JsonObject
   return { kind: type, data: encoded, ...(eventId !== undefined && { id: checkEventId(eventId) }) }
@@ -62,7 +58,7 @@ function checkEventId(eventId: unknown): string {
   throw new InvalidArgument('options.eventId', eventId, 'an id that begins neither with harel. nor with timeout:')
 }
 
-function checkSignal(signal: unknown): AbortSignal | undefined {
+export function checkSignal(signal: unknown): AbortSignal | undefined {
   if (signal === undefined || signal instanceof AbortSignal) return signal
   throw new InvalidArgument('options.signal', signal, 'an AbortSignal')
 }

@@ -10,6 +10,9 @@ const INTERNAL_PREFIX = 'xstate.'
 export const isFromOutside = (type: string): boolean =>
   !type.startsWith(INTERNAL_PREFIX) && !type.startsWith(RESERVED_PREFIX)
 
+/** What `isFromOutside` asks of a type, as messages say it. */
+export const OUTSIDE = `that begins neither with ${INTERNAL_PREFIX} nor with ${RESERVED_PREFIX}`
+
 const descriptors = new WeakMap<AnyStateMachine, readonly string[]>()
 
 /** What the transitions of a machine are for, in any of its states; those that do nothing included. */

@@ -1,5 +1,5 @@
 /** Checks of what `migrate` returns: what is stored wrongly would be found out only when it is needed. */
-import { checkKey, checkObject, InvalidArgument } from '@harel/store-base'
+import { checkFlag, checkKey, checkObject, checkTime, InvalidArgument } from '@harel/store-base'
 import type { PersistedMachine } from './snapshot.js'
 
 const RESULT = 'the result of migrate'
@@ -10,17 +10,12 @@ const at = (...path: string[]): string => [RESULT, ...path].join(' → ')
 type Check = (argument: string, value: unknown) => void
 
 const ofType =
-  (type: 'string' | 'boolean' | 'number', allowed: string): Check =>
+  (type: 'string' | 'number', allowed: string): Check =>
   (argument, value) => {
     if (typeof value !== type || Number.isNaN(value)) throw new InvalidArgument(argument, value, allowed)
   }
 
 const text = ofType('string', 'a string')
-const flag = ofType('boolean', 'true or false')
-
-const finite: Check = (argument, value) => {
-  if (!Number.isFinite(value)) throw new InvalidArgument(argument, value, 'a finite number of epoch seconds')
-}
 
 const optional =
   (check: Check): Check =>
@@ -42,10 +37,10 @@ const checkChildren = records({
   id: checkKey,
   src: text,
   systemId: optional(text),
-  sync: optional(flag),
-  finished: optional(flag),
+  sync: optional(checkFlag),
+  finished: optional(checkFlag),
 })
-const checkTimers = records({ at: finite, type: text, data: checkObject, to: optional(checkKey) })
+const checkTimers = records({ at: checkTime, type: text, data: checkObject, to: optional(checkKey) })
 
 function checkHistory(history: unknown): void {
   for (const [node, ids] of Object.entries(checkObject(at('history'), history))) {
@@ -75,8 +70,8 @@ export function checkMigrated(moved: PersistedMachine, before: PersistedMachine)
   checkTimers('timers', timers)
   checkHistory(history)
   optional(text)(at('actorId'), actorId)
-  optional(flag)(at('sync'), sync)
-  optional(flag)(at('cancelling'), cancelling)
+  optional(checkFlag)(at('sync'), sync)
+  optional(checkFlag)(at('cancelling'), cancelling)
   const number = ofType('number', 'a number')
   optional(number)(at('command'), command)
   if (suspendedBy !== null) optional(number)(at('suspendedBy'), suspendedBy)

@@ -11,6 +11,7 @@ import {
   StoreConflict,
   type TraceStep,
 } from '@harel/store-base'
+import { checkSignal } from './arguments.js'
 import { PurgeRefused } from './errors.js'
 import type { Host } from './host.js'
 import { INVOKED, RESERVED_PREFIX } from './reserved.js'
@@ -179,9 +180,6 @@ function checkOptions(options: PurgeFinishedOptions) {
   }
   if (!Array.isArray(statuses)) throw new InvalidArgument('options.statuses', statuses, 'an array of statuses')
   if (cursor !== null && typeof cursor !== 'string') throw new InvalidArgument('options.cursor', cursor, 'a nextCursor')
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new InvalidArgument('options.signal', signal, 'an AbortSignal')
-  }
   return {
     olderThan,
     of: oneOf('options.of', of, ['trees', 'promises']),
@@ -190,7 +188,7 @@ function checkOptions(options: PurgeFinishedOptions) {
     cursor,
     dryRun: checkFlag('options.dryRun', dryRun),
     archive: callable('options.archive', archive),
-    signal,
+    signal: checkSignal(signal),
   }
 }
 

@@ -96,8 +96,8 @@ const DEPTH = 256
  * The value with each reference and each error in its stored form. What is plain already is returned as it is, and so is
  * what is too deep or contains itself: the store refuses it, with its path.
  *
- * @throws NotSerializable for what throws when it is read, for a reference to an actor that is no execution, and for JSON that would be read as one: what
- *   comes from outside must not be able to name an execution
+ * @throws NotSerializable for what throws when it is read, for a reference to an actor that is no execution, and for JSON
+ *   that would be read as one: what comes from outside must not be able to name an execution
  */
 export function encode(value: unknown, path: string, around = new Set<object>()): unknown {
   if (typeof value !== 'object' || value === null || around.size === DEPTH || around.has(value)) return value

@@ -7,6 +7,7 @@
  * are; and what a runner has claimed and not removed is found again by the next sweep when the claim has run out.
  */
 import {
+  copyExecution,
   type DueTimer,
   type Execution,
   newExecution,
@@ -80,7 +81,7 @@ export class Sweep {
     const { settings, store } = this.#host
     const now = settings.clock()
     const loaded = (await store.load(SWEEP)) ?? newExecution({ id: SWEEP, definitionId: SWEEP, status: 'RUNNING' })
-    const execution = { ...loaded }
+    const execution = copyExecution(loaded)
     const state = stateOf(execution)
     const { maxPause } = settings
     if (isAhead(state.nextAt, now, maxPause)) return this.#until(Math.min(maxPause, state.nextAt - now))
