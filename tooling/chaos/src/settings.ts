@@ -35,6 +35,14 @@ const positive = (option: string, text: string): number => {
   return value
 }
 
+const whole = (option: string, text: string): number => {
+  const value = Number(text)
+  if (!(Number.isSafeInteger(value) && value > 0)) {
+    throw new Error(`--${option} must be a whole number from 1 on, not '${text}'`)
+  }
+  return value
+}
+
 /** Both `--option a,b` and `--option a --option b`. */
 const names = (texts: readonly string[]): string[] => texts.flatMap((text) => text.split(','))
 
@@ -69,7 +77,7 @@ export function readArguments(args: readonly string[]): Settings & { help: boole
     backend: names(values.backend),
     scenario: names(values.scenario),
     minutes: positive('minutes', values.minutes),
-    seed: positive('seed', values.seed),
+    seed: whole('seed', values.seed),
     scale: positive('scale', values.scale),
     // npm and pnpm run scripts in the package's own folder, and say where they were called.
     json: values.json === undefined ? undefined : resolve(process.env.INIT_CWD ?? '', values.json),

@@ -153,6 +153,12 @@ describe('what there is not ends with 2 and what there is:', () => {
     expect(complained).toBe(`there is no backend '${name}'; there are ${Object.keys(backends).join(', ')}\n`)
   })
 
+  test.each(['1.5', '0', '-1', '', 'x', '9007199254740992'])("the seed '%s'", async (seed) => {
+    const complained = vi.spyOn(console, 'error').mockReturnValue()
+    expect(await chaos([`--seed=${seed}`, '--list'], {})).toBe(2)
+    expect(complained).toHaveBeenLastCalledWith(`--seed must be a whole number from 1 on, not '${seed}'`)
+  })
+
   test('a scenario', () => {
     const { code, said, complained } = main('--scenario', 'strom')
     expect([code, said]).toEqual([2, ''])
