@@ -197,7 +197,12 @@ export const commitMutants: readonly Mutant[] = [
     backend(backend) {
       replace(backend, 'writeCompanions', (write) => (commit) => {
         const { processedEventId, timers, trace } = commit
-        setTimeout(() => write({ ...commit, emits: [], spawns: [], processedEventId, timers, trace }), 2)
+        const later = async () => {
+          // Whoever asks at once is answered before that.
+          for (let turn = 0; turn < 5; turn++) await tick()
+          write({ ...commit, emits: [], spawns: [], processedEventId, timers, trace })
+        }
+        void later()
         return write({ ...commit, processedEventId: undefined, timers: [], trace: undefined })
       })
     },
@@ -205,16 +210,37 @@ export const commitMutants: readonly Mutant[] = [
   {
     name: 'fails good commits that stand beside a bad one',
     store(store) {
-      let failing = 0
+      let batch: Promise<unknown>[] = []
       return {
         async commit(execution, changes) {
+          const own = store.commit(execution, changes)
+          const together = batch
+          // Those of one turn are together, whatever the time they take.
+          if (together.push(own) === 1) queueMicrotask(() => (batch = []))
+          const seqs = await own
+          const outcomes = await Promise.allSettled(together)
+          if (outcomes.some(({ status }) => status === 'rejected')) {
+            throw new StoreUnavailable('another commit has failed')
+          }
+          return seqs
+        },
+      }
+    },
+  },
+  {
+    name: 'fails the commit that follows a failed one',
+    store(store) {
+      let failed = false
+      return {
+        async commit(execution, changes) {
+          if (failed) {
+            failed = false
+            throw new StoreUnavailable('the commit before has failed')
+          }
           try {
-            const seqs = await store.commit(execution, changes)
-            if (failing > 0) throw new StoreUnavailable('another commit has failed')
-            return seqs
+            return await store.commit(execution, changes)
           } catch (error) {
-            failing++
-            setTimeout(() => failing--, 5)
+            failed = true
             throw error
           }
         },
