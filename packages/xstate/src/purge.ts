@@ -58,7 +58,7 @@ export interface PurgeReport {
   /** The promises, or the roots of the trees, that were removed, or would be. */
   readonly purged: string[]
   readonly refused: { readonly id: string; readonly reason: string }[]
-  /** Null: everything has been looked at. */
+  /** Null: everything has been looked at. Empty, on a store that pages by offsets: what is left is at the beginning. */
   readonly nextCursor: string | null
 }
 
@@ -83,14 +83,22 @@ export async function purge(host: Host, rootId: string, options: PurgeOptions = 
   const members = await finishedTree(host, root)
   if (archive !== undefined) await archive(await archived(host, members))
   for (const { id, version } of members.toReversed()) {
-    if (!(await store.purge(id, version))) throw new StoreConflict(id, version, (await store.load(id))?.version ?? null)
+    if (!(await store.purge(id, version))) throw await conflict(host, id, version)
   }
   return true
 }
 
+const conflict = async ({ store }: Host, id: string, version: number): Promise<StoreConflict> =>
+  new StoreConflict(id, version, (await store.load(id))?.version ?? null)
+
+/** What is kept of each execution of a tree, of which there may be more than there is room for. */
+type Member = Pick<Execution, 'id' | 'version' | 'status' | 'parentId'>
+
+const memberOf = ({ id, version, status, parentId }: Execution): Member => ({ id, version, status, parentId })
+
 /** The root first, and each before its children. */
-async function treeOf({ store }: Host, root: Execution): Promise<Execution[]> {
-  const known = new Map([[root.id, root]])
+async function treeOf({ store }: Host, root: Execution): Promise<Member[]> {
+  const known = new Map([[root.id, memberOf(root)]])
   const prefix = `${root.id}:`
   // What no longer fits into an id has nothing below it.
   const below = Buffer.byteLength(prefix) > MAX_KEY_BYTES ? [] : await store.idsWithPrefix(prefix)
@@ -99,25 +107,17 @@ async function treeOf({ store }: Host, root: Execution): Promise<Execution[]> {
     if (known.has(id)) continue
     const execution = await store.load(id)
     if (execution === undefined) continue
-    known.set(id, execution)
-    pending.push(...Object.keys(execution.children))
+    known.set(id, memberOf(execution))
+    for (const child in execution.children) pending.push(child)
   }
-  const parents = new Set([...known.values()].flatMap(({ parentId }) => parentId ?? []))
-  const gone = new Set<string>()
-  for (const id of parents) if (!known.has(id) && (await store.load(id)) === undefined) gone.add(id)
-  const depth = ({ id, parentId }: Execution, steps = 0): number => {
-    if (id === root.id) return steps
-    // A longer way than there are members goes round in a circle.
-    if (parentId === null || steps > known.size) return Number.NaN
-    const parent = known.get(parentId)
-    if (parent !== undefined) return depth(parent, steps + 1)
-    return gone.has(parentId) ? steps + 1 : Number.NaN
+  const byParent = Map.groupBy(known.values(), ({ parentId }) => parentId)
+  const tree = [memberOf(root)]
+  for (const [parentId, children] of byParent) {
+    if (parentId === null || known.has(parentId) || (await store.load(parentId)) !== undefined) continue
+    for (const orphan of children) if (orphan.id !== root.id) tree.push(orphan)
   }
-  return [...known.values()]
-    .map((execution) => ({ execution, depth: depth(execution) }))
-    .filter((each) => !Number.isNaN(each.depth))
-    .toSorted((a, b) => a.depth - b.depth)
-    .map(({ execution }) => execution)
+  for (const { id } of tree) for (const child of byParent.get(id) ?? []) tree.push(child)
+  return tree
 }
 
 /**
@@ -126,13 +126,15 @@ async function treeOf({ store }: Host, root: Execution): Promise<Execution[]> {
  *
  * @throws PurgeRefused
  */
-async function finishedTree(host: Host, root: Execution): Promise<Execution[]> {
+async function finishedTree(host: Host, root: Execution): Promise<Member[]> {
   if (root.id.startsWith(RESERVED_PREFIX)) throw new PurgeRefused(root.id, 'it belongs to the runner', [])
   if (root.parentId !== null && (await host.store.load(root.parentId)) !== undefined) {
     throw new PurgeRefused(root.id, `it is a child of ${JSON.stringify(root.parentId)}; purge the root of its tree`, [])
   }
   const members = await treeOf(host, root)
-  const unfinished = members.filter((each) => !isFinished(each.status) && (each === root || each.status !== 'FAILED'))
+  const unfinished = members.filter(
+    (each) => !isFinished(each.status) && (each.id === root.id || each.status !== 'FAILED'),
+  )
   const [first, ...others] = unfinished
   if (first === undefined) return members
   const more = others.length === 0 ? '' : `, and ${others.length} more of its tree are not finished`
@@ -151,21 +153,28 @@ async function refuseUnheard({ store }: Host, { id, parentId }: Execution): Prom
 }
 
 /** One record of what is no machine. Another attempt at its start, if one still comes, has no effect but its calls. */
-async function purgePromise(host: Host, id: string, { archive }: PurgeOptions): Promise<void> {
+async function purgePromise(host: Host, id: string, { archive }: PurgeOptions): Promise<boolean> {
   const promise = await host.store.load(id)
-  if (promise === undefined) return
+  if (promise === undefined) return false
   await refuseUnheard(host, promise)
+  const { version } = promise
   if (archive !== undefined) await archive(await archived(host, [promise]))
-  await host.store.purge(id, promise.version)
+  if (!(await host.store.purge(id, version))) throw await conflict(host, id, version)
+  return true
 }
 
-async function archived({ store }: Host, members: readonly Execution[]): Promise<ArchivedTree> {
+/** All of it at once, as that is what an archive is given. @throws StoreConflict */
+async function archived({ store }: Host, members: readonly Member[]): Promise<ArchivedTree> {
+  const executions: Execution[] = []
   const traces: { [id: string]: TraceStep[] } = {}
-  for (const { id } of members) {
+  for (const { id, version } of members) {
     const trace = await store.readTrace(id)
+    const execution = await store.load(id)
+    if (execution?.version !== version) throw new StoreConflict(id, version, execution?.version ?? null)
+    executions.push(execution)
     if (trace.length > 0) traces[id] = trace
   }
-  return { rootId: members[0]?.id ?? '', executions: members, traces }
+  return { rootId: members[0]?.id ?? '', executions, traces }
 }
 
 const MEMBERS = ['olderThan', 'of', 'statuses', 'limit', 'cursor', 'dryRun', 'archive', 'signal']
@@ -205,33 +214,41 @@ export async function purgeFinished(host: Host, options: PurgeFinishedOptions): 
   const remove = dryRun ? check : of === 'trees' ? purge : purgePromise
   const finishedBefore = host.settings.clock() - olderThan
   const report = { purged: [] as string[], refused: [] as { id: string; reason: string }[] }
-  let { cursor }: { cursor: string | null } = checked
   const left = () => limit - report.purged.length - report.refused.length
+  const list = (size: number, after: string | null) =>
+    host.store.listExecutions({ ...chosen, status: statuses, limit: size, cursor: after })
+  let { cursor }: { cursor: string | null } = checked
   let looked = 0
   do {
     signal?.throwIfAborted()
-    const step = Math.min(STEP, left())
-    const page = await host.store.listExecutions({ ...chosen, status: statuses, limit: step, cursor })
-    for (const { id, finishedAt } of page.items) {
+    const { items, nextCursor } = await list(Math.min(STEP, left()), cursor)
+    let removed = 0
+    for (const { id, finishedAt } of items) {
       if (finishedAt === null || finishedAt >= finishedBefore || id.startsWith(RESERVED_PREFIX)) continue
       signal?.throwIfAborted()
       try {
-        await remove(host, id, archive === undefined ? {} : { archive })
-        report.purged.push(id)
+        if (await remove(host, id, archive === undefined ? {} : { archive })) report.purged.push(id)
+        if (!dryRun) removed += 1
       } catch (error) {
         if (!(error instanceof PurgeRefused || error instanceof StoreConflict)) throw error
         report.refused.push({ id, reason: error.message })
       }
     }
-    looked += page.items.length
-    cursor = page.nextCursor
+    looked += items.length
+    const isShifted = removed > 0 && nextCursor !== null && host.store.capabilities.paging === 'offset'
+    const kept = items.length - removed
+    // An offset that counts what was removed would pass over as much of what comes then.
+    if (!isShifted) cursor = nextCursor
+    else if (kept > 0) ({ nextCursor: cursor } = await list(kept, cursor))
+    else cursor ??= ''
   } while (cursor !== null && left() > 0 && looked < MOST)
   return { ...report, nextCursor: cursor }
 }
 
-async function check(host: Host, id: string): Promise<void> {
+async function check(host: Host, id: string): Promise<boolean> {
   const found = await host.store.load(id)
-  if (found === undefined) return
+  if (found === undefined) return false
   if (found.definitionId === INVOKED) await refuseUnheard(host, found)
   else await finishedTree(host, found)
+  return true
 }

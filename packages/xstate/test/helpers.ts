@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { asyncStore, type Execution, type ExecutionStore } from '@harel/store-base'
 import { DictStore } from '@harel/store-dict'
 import { AsyncSqliteStore, SqliteStore } from '@harel/store-sqlite'
@@ -107,6 +109,27 @@ export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   const found: T[] = []
   for await (const item of items) found.push(item)
   return found
+}
+
+/** Everything that a store shows of its executions and queues. */
+export async function everythingIn(store: ExecutionStore) {
+  const ids = await store.idsWithPrefix('')
+  const traces = await Promise.all(ids.map((id) => store.readTrace(id)))
+  return {
+    executions: await Promise.all(ids.map((id) => stored(store, id))),
+    traces,
+    outbox: await store.pendingOutbox(),
+    spawns: await store.pendingSpawns(),
+    timers: await store.dueTimers(1e18),
+  }
+}
+
+/** Lets go of all that nobody holds. */
+export async function collectGarbage(): Promise<void> {
+  setFlagsFromString('--expose-gc')
+  // What was looked at by a weak reference is held until the next turn.
+  await sleep(0)
+  runInNewContext('gc')()
 }
 
 /** The same store, with some methods of another kind. */

@@ -1,10 +1,27 @@
 import { type ExecutionStore, newExecution } from '@harel/store-base'
-import type { PurgeFinishedOptions } from '@harel/xstate'
+import type { ArchivedTree, PurgeFinishedOptions } from '@harel/xstate'
 import { describe, expect, test } from 'vitest'
-import { setup } from 'xstate'
-import { counting, openStore, runnerOn, stored, stores, TestClock, withMethods } from './helpers.js'
+import { createMachine, setup } from 'xstate'
+import {
+  collectGarbage,
+  counting,
+  everythingIn,
+  openStore,
+  runnerOn,
+  stored,
+  stores,
+  TestClock,
+  withMethods,
+} from './helpers.js'
 
 const lamp = setup({ types: { events: {} as { type: string } } }).createMachine({ id: 'lamp' })
+
+const inner = createMachine({ id: 'inner', initial: 'on', states: { on: { always: 'off' }, off: { type: 'final' } } })
+const outer = setup({ actors: { inner } }).createMachine({
+  id: 'outer',
+  initial: 'waiting',
+  states: { waiting: { invoke: { src: 'inner', id: 'kid', onDone: 'over' } }, over: { type: 'final' } },
+})
 
 describe.each(stores)('on $name', ({ open }) => {
   const setUp = async () => {
@@ -86,6 +103,105 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(await store.idsWithPrefix('')).toEqual(['elsewhere', 'r:adopted', 'r:namesake', 'r:namesake:child'])
   })
 
+  const tracedTree = async () => {
+    const store = await openStore(open)
+    const runner = runnerOn(store, { machines: [outer], trace: true })
+    await runner.create('outer', { id: 'o' })
+    await runner.settled()
+    expect(await stored(store, 'o')).toMatchObject({ status: 'DONE' })
+    return { store, runner }
+  }
+
+  test('archive is given each execution with its trace, and is waited for before anything is removed', async () => {
+    const { store, runner } = await tracedTree()
+    const executions = await Promise.all(['o', 'o:kid'].map((id) => stored(store, id)))
+    const traces = { o: await store.readTrace('o'), 'o:kid': await store.readTrace('o:kid') }
+    expect(traces.o.map(({ event_kind }) => event_kind)).toEqual(['xstate.init', 'xstate.done.actor.kid'])
+    expect(traces['o:kid'].map(({ event_kind }) => event_kind)).toEqual(['xstate.init'])
+    const archived: ArchivedTree[] = []
+    const whole = await everythingIn(store)
+    const archive = async (tree: ArchivedTree) => {
+      await new Promise(setImmediate)
+      expect(await everythingIn(store)).toEqual(whole)
+      archived.push(tree)
+    }
+    expect(await runner.purge('o', { archive })).toBe(true)
+    expect(archived).toEqual([{ rootId: 'o', executions, traces }])
+    expect(await everythingIn(store)).toEqual({ executions: [], traces: [], outbox: [], spawns: [], timers: [] })
+  })
+
+  test.each([
+    [
+      'throws',
+      () => {
+        throw new Error('the disk is full')
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('the disk is full'))],
+  ])('an archive that %s leaves the tree whole', async (_, archive) => {
+    const { store, runner } = await tracedTree()
+    const whole = await everythingIn(store)
+    await expect(runner.purge('o', { archive })).rejects.toThrow('the disk is full')
+    await expect(runner.purgeFinished({ olderThan: 0, archive })).rejects.toThrow('the disk is full')
+    expect(await everythingIn(store)).toEqual(whole)
+  })
+
+  test('what is changed before it is archived is neither archived nor removed', async () => {
+    const { store, runner } = await tracedTree()
+    let loads = 0
+    const changing = withMethods(store, {
+      readTrace: async (id) => {
+        loads += 1
+        if (loads === 1) await store.save(await stored(store, 'o:kid'))
+        return store.readTrace(id)
+      },
+    })
+    const archived: ArchivedTree[] = []
+    const purging = runnerOn(changing, { machines: [outer] }).purge('o', {
+      archive: (tree) => void archived.push(tree),
+    })
+    await expect(purging).rejects.toMatchObject({ code: 'STORE_CONFLICT', executionId: 'o:kid' })
+    expect([archived, await store.idsWithPrefix('')]).toEqual([[], ['o', 'o:kid']])
+    expect(await runner.purge('o')).toBe(true)
+  })
+
+  test('one call of purgeFinished removes all that its dry run has named, and calls by cursor miss none', async () => {
+    const { store, clock, runner } = await setUp()
+    const name = (kind: string, n: number) => `${String(n).padStart(3, '0')}-${kind}`
+    const kindOf = (n: number) => (n % 7 === 0 ? 'young' : n % 11 === 0 ? 'held' : 'old')
+    const fill = async () => {
+      for (let n = 0; n < 260; n++) {
+        const id = name(kindOf(n), n)
+        if ((await store.load(id)) !== undefined) continue
+        const finishedAt = kindOf(n) === 'young' ? clock.now : 1
+        await store.save(newExecution({ id, definitionId: 'lamp', status: 'DONE', finishedAt }))
+        if (kindOf(n) === 'held') await save(store, `${id}:running`, id, 'RUNNING')
+      }
+    }
+    const numbers = Array.from({ length: 260 }, (_, n) => n)
+    const named = (kind: string) => numbers.filter((n) => kindOf(n) === kind).map((n) => name(kind, n))
+    await fill()
+    const options = { olderThan: 10 }
+    const dry = await runner.purgeFinished({ ...options, dryRun: true })
+    expect([dry.purged, dry.refused.map(({ id }) => id), dry.nextCursor]).toEqual([named('old'), named('held'), null])
+    expect(await runner.purgeFinished(options)).toEqual(dry)
+    const kept = numbers.filter((n) => kindOf(n) !== 'old').flatMap((n) => name(kindOf(n), n))
+    expect((await store.idsWithPrefix('')).filter((id) => !id.includes(':'))).toEqual(kept)
+    // Calls by cursor, each with a removal at its end, at its beginning, or in between.
+    for (const limit of [1, 9, 64]) {
+      await fill()
+      const [purged, refused]: [string[], string[]] = [[], []]
+      let cursor: string | null = null
+      do {
+        const report = await runner.purgeFinished({ ...options, limit, cursor })
+        purged.push(...report.purged)
+        refused.push(...report.refused.map(({ id }) => id))
+        cursor = report.nextCursor
+      } while (cursor !== null)
+      expect([purged, refused], `by ${limit}`).toEqual([named('old'), named('held')])
+    }
+  })
+
   test('what has lost its root is a root itself', async () => {
     const { store, runner } = await setUp()
     await save(store, 'gone:child', 'gone', 'DONE')
@@ -94,6 +210,40 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(await runner.purge('gone:child')).toBe(true)
     expect(await store.idsWithPrefix('')).toEqual([])
   })
+})
+
+test('a purge holds no more than a few executions of a tree of 10,000 at once', async () => {
+  const store = await openStore()
+  const ids = Array.from({ length: 10_000 }, (_, n) => `r:${n}`)
+  const child = { rootPath: '', finished: true, outcome: null, result: {}, submachine: true, key: '' }
+  const children = Object.fromEntries(ids.map((id) => [id, child]))
+  await store.save(newExecution({ id: 'r', definitionId: 'lamp', status: 'DONE', finishedAt: 1, children }))
+  for (const id of ids) await store.save(newExecution({ id, definitionId: 'lamp', parentId: 'r', status: 'DONE' }))
+  const loaded: WeakRef<object>[] = []
+  let most = 0
+  const look = async () => {
+    await collectGarbage()
+    most = Math.max(most, loaded.filter((held) => held.deref() !== undefined).length)
+  }
+  const watched = withMethods(store, {
+    load: async (id) => {
+      const execution = await store.load(id)
+      if (execution !== undefined) loaded.push(new WeakRef(execution))
+      if (loaded.length % 5000 === 0) await look()
+      return execution
+    },
+    purge: async (id, version) => {
+      if (id === 'r:0' || id === 'r') await look()
+      return store.purge(id, version)
+    },
+  })
+  const runner = runnerOn(watched, { machines: [lamp] })
+  await runner.purgeFinished({ olderThan: 0, dryRun: true })
+  expect(await runner.purge('r')).toBe(true)
+  expect(await store.idsWithPrefix('')).toEqual([])
+  expect(loaded.length).toBeGreaterThan(20_000)
+  expect(most).toBeGreaterThan(0)
+  expect(most).toBeLessThan(10)
 })
 
 test('a purge with an option that is misspelt or makes no sense removes nothing, and asks nothing of the store', async () => {
