@@ -3,11 +3,10 @@
  * the attempts, carries the last error, and has a timer for the next one: so it survives restarts on every store, holds up
  * nothing behind it, and costs nothing until it is due. After the last attempt the execution is FAILED: parked.
  */
-import { createHash } from 'node:crypto'
 import { type Execution, executions, type JsonValue, newExecution, StoreConflict } from '@harel/store-base'
 import { ControlRefused, isFinal, UnknownExecution } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
-import { DELIVERY, RETRY_PATH } from './reserved.js'
+import { DELIVERY, hashOf, RETRY_PATH } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
 import { errorText } from './step.js'
 import { update, write } from './update.js'
@@ -45,7 +44,7 @@ const idOf = (work: Work): string => {
   const name = work.kind === 'event' ? work.event.id : work.kind === 'timer' ? `${work.path} ${work.fireAt}` : ''
   // Hashed, because the names together may be longer than an id can be.
   const key = JSON.stringify([work.kind, subjectOf(work), name])
-  return `${DELIVERY}:${createHash('sha256').update(key).digest('hex').slice(0, 32)}`
+  return `${DELIVERY}:${hashOf(key).slice(0, 32)}`
 }
 
 function keep(execution: Execution, work: Work, attempts: number): void {

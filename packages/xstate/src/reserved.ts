@@ -55,11 +55,12 @@ const TIMEOUT_PREFIX = 'timeout:'
 /** Whether an event id is one that the runner makes itself: who could send it could have the real one taken for a repetition. */
 export const isOwnEventId = (id: string): boolean => id.startsWith(RESERVED_PREFIX) || id.startsWith(TIMEOUT_PREFIX)
 
+/** What stands for a text that may be longer than an id can be. */
+export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex')
+
 /** An event id that everybody arrives at, hashed where it is longer than an id may be. */
 export const eventIdOf = (text: string): string =>
-  Buffer.byteLength(text) <= MAX_KEY_BYTES
-    ? text
-    : `${RESERVED_PREFIX}sha256:${createHash('sha256').update(text).digest('hex')}`
+  Buffer.byteLength(text) <= MAX_KEY_BYTES ? text : `${RESERVED_PREFIX}sha256:${hashOf(text)}`
 
 /** The ids of the one result of what was invoked, and of the news that the id of a child is in use. */
 export const resultId = (executionId: string): string => eventIdOf(`${RESERVED_PREFIX}result:${executionId}`)
