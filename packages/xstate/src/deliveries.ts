@@ -4,7 +4,7 @@
  * nothing behind it, and costs nothing until it is due. After the last attempt the execution is FAILED: parked.
  */
 import { type Execution, executions, type JsonValue, newExecution, StoreConflict } from '@harel/store-base'
-import { ControlRefused, isFinal, UnknownExecution } from './errors.js'
+import { ControlRefused, isFinal, UnknownExecution, UnknownMachine } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import { DELIVERY, hashOf, RETRY_PATH } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
@@ -36,9 +36,12 @@ interface PersistedDelivery {
   attempts: number
 }
 
-const workOf = (delivery: Execution): Work => JSON.parse(storedOf(delivery).work) as Work
-
-const storedOf = ({ context }: Execution) => context[RESERVED_KEY] as unknown as PersistedDelivery
+/** Undefined: it was not written by this package. */
+function deliveryOf({ definitionId, context }: Execution): { work: Work; attempts: number } | undefined {
+  const stored = context[RESERVED_KEY] as unknown as PersistedDelivery | undefined
+  if (definitionId !== DELIVERY || typeof stored?.work !== 'string') return undefined
+  return { work: JSON.parse(stored.work) as Work, attempts: stored.attempts }
+}
 
 const idOf = (work: Work): string => {
   const name = work.kind === 'event' ? work.event.id : work.kind === 'timer' ? `${work.path} ${work.fireAt}` : ''
@@ -102,8 +105,9 @@ export class Deliveries {
   async retry(id: string): Promise<void> {
     const delivery = await this.#host.store.load(id)
     if (delivery?.status !== 'RUNNING') return
-    const work = workOf(delivery)
-    const { attempts } = storedOf(delivery)
+    const found = deliveryOf(delivery)
+    if (found === undefined) throw UnknownMachine.foreign(delivery)
+    const { work, attempts } = found
     let failure: { error: unknown } | undefined
     try {
       if (await perform(this.#host, work)) {
@@ -129,9 +133,9 @@ export class Deliveries {
   async *parked(): AsyncGenerator<Parked, void, undefined> {
     for await (const { id } of executions(this.#host.store, { definitionId: DELIVERY, status: 'FAILED' })) {
       const delivery = await this.#host.store.load(id)
-      if (delivery?.status !== 'FAILED') continue
-      const work = workOf(delivery)
-      const { attempts } = storedOf(delivery)
+      const found = delivery?.status === 'FAILED' ? deliveryOf(delivery) : undefined
+      if (delivery === undefined || found === undefined) continue
+      const { work, attempts } = found
       const { error, createdAt: since } = delivery
       yield { id, kind: work.kind, executionId: subjectOf(work), work, attempts, error: error ?? '', since }
     }
@@ -141,12 +145,13 @@ export class Deliveries {
   unpark(id: string): Promise<void> {
     return update<void>(this.#host, id, undefined, ({ execution }) => {
       if (execution === undefined) throw new UnknownExecution(id)
-      if (execution.definitionId !== DELIVERY) throw new ControlRefused(id, 'is no parked entry')
+      const found = deliveryOf(execution)
+      if (found === undefined) throw new ControlRefused(id, 'is no parked entry')
       if (execution.status !== 'FAILED') return { result: undefined }
       const draft = newDraft()
       execution.status = 'RUNNING'
       execution.activePath = 'waiting'
-      keep(execution, workOf(execution), 0)
+      keep(execution, found.work, 0)
       const fireAt = this.#host.settings.clock()
       draft.timers.set(RETRY_PATH, { action: 'schedule', path: RETRY_PATH, fireAt })
       return { result: undefined, draft }
@@ -157,7 +162,7 @@ export class Deliveries {
   async discard(id: string): Promise<void> {
     const delivery = await this.#host.store.load(id)
     if (delivery === undefined) throw new UnknownExecution(id)
-    if (delivery.definitionId !== DELIVERY || delivery.status !== 'FAILED')
+    if (deliveryOf(delivery) === undefined || delivery.status !== 'FAILED')
       throw new ControlRefused(id, 'is not parked')
     await this.#host.store.purge(id, delivery.version)
   }

@@ -1,4 +1,4 @@
-import { describe, StoreError } from '@harel/store-base'
+import { describe, type Execution, StoreError } from '@harel/store-base'
 
 /** What a program may branch on. Codes never change; messages may. */
 export type RunnerErrorCode =
@@ -51,20 +51,28 @@ export class InvalidMachine extends RunnerError {
   }
 }
 
-/** This runner was given no machine of that id (or not in that version, and no `migrate`). Nothing was written. */
+/**
+ * This runner was given no machine of that id (or not in that version, and no `migrate`), or the execution was written by
+ * another program. Nothing was written.
+ */
 export class UnknownMachine extends RunnerError {
   static override readonly code = 'UNKNOWN_MACHINE'
   readonly definitionId: string
   readonly version: string | null
 
-  constructor(definitionId: string, version: string | null, known: readonly string[]) {
+  constructor(definitionId: string, version: string | null, known: readonly string[], reason?: string) {
     const wanted = version === null ? '' : `, version ${describe(version)},`
-    super(
-      'UNKNOWN_MACHINE',
-      `no machine ${describe(definitionId)}${wanted} was given to this runner; it has ${known.join('; ') || 'none'}`,
-    )
+    const missing = `no machine ${describe(definitionId)}${wanted} was given to this runner`
+    super('UNKNOWN_MACHINE', reason ?? `${missing}; it has ${known.join('; ') || 'none'}`)
     this.definitionId = definitionId
     this.version = version
+  }
+
+  /** Of an execution in which nothing stands that this package would have written. */
+  static foreign({ id, definitionId }: Pick<Execution, 'id' | 'definitionId'>): UnknownMachine {
+    const whose = `execution ${JSON.stringify(id)} of ${describe(definitionId)}`
+    const reason = `${whose} was not written by this package; whoever has written it can run it`
+    return new UnknownMachine(definitionId, null, [], reason)
   }
 }
 

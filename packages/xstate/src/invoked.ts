@@ -29,8 +29,12 @@ export interface PersistedInvoked extends StartData {
   state?: JsonValue
 }
 
-export const readInvoked = ({ context }: Execution): PersistedInvoked =>
-  context[RESERVED_KEY] as unknown as PersistedInvoked
+/** @throws UnknownMachine for what was not written by this package */
+export function readInvoked(execution: Execution): PersistedInvoked {
+  const stored = execution.context[RESERVED_KEY] as unknown as PersistedInvoked | undefined
+  if (typeof stored?.machine !== 'string') throw UnknownMachine.foreign(execution)
+  return stored
+}
 
 export function writeInvoked(execution: Execution, stored: PersistedInvoked): void {
   execution.context = { ...execution.context, [RESERVED_KEY]: stored as unknown as JsonValue }

@@ -70,7 +70,7 @@ export function readPersisted(execution: Execution): PersistedMachine {
   const reason = NO_MACHINE.get(execution.definitionId)
   if (reason !== undefined) throw new ControlRefused(execution.id, reason)
   const stored = execution.context[RESERVED_KEY] as unknown as PersistedMachine | undefined
-  if (typeof stored?.version !== 'string') throw new UnknownMachine(execution.definitionId, null, [])
+  if (typeof stored?.version !== 'string') throw UnknownMachine.foreign(execution)
   return { ...stored, history: execution.history as PersistedMachine['history'] }
 }
 
