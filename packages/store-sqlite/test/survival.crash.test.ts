@@ -22,4 +22,5 @@ describeSurvival(runner, 'SqliteStore', {
   capabilities,
   open: ({ address = '', ...options }) => SqliteStore.open(address, options),
   address: () => join(folder, 'sync.db'),
+  program: new URL('programs/faults-writer-sync.ts', import.meta.url),
 })

@@ -16,13 +16,18 @@ export type Backend = () => Promise<Place>
 /** By their names; loaded when wanted, for a backend brings its driver. */
 export type Backends = Readonly<Record<string, () => Promise<Backend>>>
 
-/** A store of files, with a file of its own. `program` is the module that opens it. */
+/** A store of files, with a file of its own. `program` is the module that opens it, for processes that write. */
 export const onFile =
-  (open: OpenForFaults, program: string): Backend =>
+  (open: OpenForFaults, program?: string): Backend =>
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'harel-chaos-'))
     return {
-      under: { capabilities: { shared: true }, open, program, address: () => join(folder, 'harel.db') },
+      under: {
+        capabilities: { shared: true },
+        open,
+        ...(program !== undefined && { program }),
+        address: () => join(folder, 'harel.db'),
+      },
       describe: () => 'a file',
       [Symbol.asyncDispose]: async () => rmSync(folder, { recursive: true }),
     }

@@ -29,21 +29,18 @@ afterEach(() => {
 /** What the rounds of a seed do, as the stores see it: which executions each of them writes to, in its order. */
 async function planOf(seed: number): Promise<string[][]> {
   const plan: string[][] = []
-  const start = onFile(
-    async ({ address = '', ...options }) => {
-      const written: string[] = []
-      plan.push(written)
-      const store = await AsyncSqliteStore.open(address, options)
-      const commit = store.commit.bind(store)
-      store.commit = async (execution, changes) => {
-        const seqs = await commit(execution, changes)
-        written.push(execution.id.replace(/^faults-\d+-/, ''))
-        return seqs
-      }
-      return store
-    },
-    import.meta.filename,
-  )
+  const start = onFile(async ({ address = '', ...options }) => {
+    const written: string[] = []
+    plan.push(written)
+    const store = await AsyncSqliteStore.open(address, options)
+    const commit = store.commit.bind(store)
+    store.commit = async (execution, changes) => {
+      const seqs = await commit(execution, changes)
+      written.push(execution.id.replace(/^faults-\d+-/, ''))
+      return seqs
+    }
+    return store
+  })
   const args = [
     '--backend',
     'noted',
@@ -122,16 +119,13 @@ test('a call that fails as none may ends with 1, its cause, the command and the 
   const said = vi.spyOn(console, 'log').mockReturnValue()
   const complained = vi.spyOn(console, 'error').mockReturnValue()
   const failing = async () =>
-    onFile(
-      async ({ address = '', ...options }) => {
-        const store = await AsyncSqliteStore.open(address, options)
-        store.commit = async () => {
-          throw new Error('ECONNRESET')
-        }
-        return store
-      },
-      import.meta.filename,
-    )
+    onFile(async ({ address = '', ...options }) => {
+      const store = await AsyncSqliteStore.open(address, options)
+      store.commit = async () => {
+        throw new Error('ECONNRESET')
+      }
+      return store
+    })
   expect(await chaos(['--scenario', 'storm', '--seed', '3', ...SHORT], { failing })).toBe(1)
   expect(complained.mock.lastCall?.[0]).toMatch(/ECONNRESET.*\nagain: .*--backend failing --seed 3/s)
   expect(said.mock.lastCall?.[0]).toContain('| failing | storm | 0 |')

@@ -1,11 +1,10 @@
 import type { ExecutionStore } from '@harel/store-base'
 import { HttpProxy } from './http-proxy.js'
-import { PATIENCE_MS } from './patience.js'
 import { Random } from './random.js'
-import { type Fault, type Outcome, Site, type SiteOptions, TRACE_MAX, type UnderFaults } from './site.js'
+import { type Fault, type Outcome, Site, type SiteOptions, type UnderFaults } from './site.js'
 import { knownOf } from './stream.js'
 import { CUTS, TcpProxy } from './tcp-proxy.js'
-import { WriterProcess } from './writer-process.js'
+import type { WriterProcess } from './writer-process.js'
 
 /** One run of a scenario. */
 export interface ScenarioRun extends SiteOptions {
@@ -82,6 +81,17 @@ const scenario = (
   run: (run) => Site.run(run, (site) => play(site, { ...run, random: new Random(run.seed) })),
 })
 
+/** Lets processes that wait begin at the same moment; resolves when all of them have done their work. */
+async function together(processes: readonly WriterProcess[]): Promise<void> {
+  try {
+    await Promise.all(processes.map((process) => process.ready()))
+    for (const process of processes) process.go()
+    await Promise.all(processes.map((process) => process.end()))
+  } finally {
+    await Promise.all(processes.map((process) => process.kill()))
+  }
+}
+
 /** The same under a prefix of its own, which has no tables yet. */
 const onNewPrefix = (scenario: Scenario): Scenario => ({
   ...scenario,
@@ -146,23 +156,13 @@ export const scenarios: readonly Scenario[] = [
     'killed-writers',
     'processes that are killed while they write lose and repeat nothing',
     ({ program }) => (program === undefined ? 'there is no program that writes' : undefined),
-    async (site, { under, seed, scale, random }) => {
-      const { program = '', prefix = 'harel', patienceMs = PATIENCE_MS, address } = under
+    async (site, { under: { program = '' }, seed, scale, random }) => {
       const commits = size(5000, scale)
-      const open = { prefix, traceMax: TRACE_MAX, ...(address !== undefined && { address: address() }) }
       const failure = Promise.withResolvers<never>()
       let started = 0
       const start = () => {
-        const orders = {
-          ns: site.ns,
-          writers: 4,
-          executions: 50,
-          name: `${++started}`,
-          seed: seed + started,
-          patienceMs,
-          open,
-        }
-        const process = new WriterProcess(program, { ...orders, commits }, site.record)
+        const name = `${++started}`
+        const process = site.start(program, { commits, writers: 4, executions: 50, seed: seed + started, name })
         process.end().catch(failure.reject)
         return process
       }
@@ -216,14 +216,17 @@ export const scenarios: readonly Scenario[] = [
       'opening',
       'stores that open at once where nothing is yet can all write',
       needsShared,
-      async (site, { seed, scale }) => {
+      async (site, { under: { program }, seed, scale }) => {
         const commits = size(100, scale)
-        await Promise.all(
-          Array.from({ length: 10 }, async (_, n) => {
-            const store = await site.open()
-            await site.write(store, { commits, writers: 1, executions: 10, seed: seed + n, name: `${n}` })
-          }),
-        )
+        const streams = Array.from({ length: 10 }, (_, n) => ({
+          commits,
+          writers: 1,
+          executions: 10,
+          seed: seed + n,
+          name: `${n}`,
+        }))
+        if (program !== undefined) await together(streams.map((stream) => site.start(program, stream, true)))
+        else await Promise.all(streams.map(async (stream) => site.write(await site.open(), stream)))
         return 0
       },
     ),

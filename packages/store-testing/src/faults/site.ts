@@ -6,7 +6,7 @@ import { Ledger } from './ledger.js'
 import { PATIENCE_MS, settled } from './patience.js'
 import type { Random } from './random.js'
 import { type StreamOptions, type Written, writeStream } from './stream.js'
-import type { OpenForFaults } from './writer-process.js'
+import { type OpenForFaults, WriterProcess } from './writer-process.js'
 
 /** A store, and what can be broken around it. What cannot be broken is not tried. */
 export interface UnderFaults {
@@ -35,7 +35,7 @@ export interface Outcome extends Audit {
 /** Breaks something while a stream is written; resolves when it is whole again, or when the stream is over. */
 export type Fault = (over: Promise<unknown>) => Promise<unknown>
 
-export const TRACE_MAX = 20
+const TRACE_MAX = 20
 
 export interface SiteOptions {
   readonly under: UnderFaults
@@ -76,7 +76,7 @@ export class Site {
 
   /** Another store, at another address of the server. */
   async open(address = this.#under.address?.()): Promise<ExecutionStore> {
-    const store = await openOn(this.#under, address)
+    const store = await settled(openOn(this.#under, address), 'opening', this.#patienceMs)
     this.#opened.push(store)
     return store
   }
@@ -91,6 +91,17 @@ export class Site {
 
   write(store: Written, options: Omit<StreamOptions, 'ns'>): Promise<void> {
     return writeStream(store, this.record, { ns: this.ns, patienceMs: this.#patienceMs, ...options })
+  }
+
+  /**
+   * A process that writes to the database.
+   *
+   * @param waits it opens its store when it is given leave
+   */
+  start(program: string | URL, options: Omit<StreamOptions, 'ns'>, waits = false): WriterProcess {
+    const { ns, record } = this
+    const open = openOptions(this.#under, this.#under.address?.())
+    return new WriterProcess(program, { ns, patienceMs: this.#patienceMs, ...options, open, waits }, record)
   }
 
   /** Writes the stream, and has so many faults happen on the way, each of them one of these. */
@@ -128,8 +139,13 @@ export class Site {
   }
 }
 
+const openOptions = ({ prefix = 'harel' }: UnderFaults, address: string | undefined) => ({
+  prefix,
+  traceMax: TRACE_MAX,
+  ...(address !== undefined && { address }),
+})
+
 async function openOn(under: UnderFaults, address: string | undefined): Promise<ExecutionStore> {
-  const { open, prefix = 'harel' } = under
-  const store = await open({ prefix, traceMax: TRACE_MAX, ...(address !== undefined && { address }) })
+  const store = await under.open(openOptions(under, address))
   return isSynchronous(store) ? asyncStore(store) : store
 }

@@ -187,22 +187,60 @@ test('two winners of one version are found', async () => {
   expect((await play('storm', under)).lost).toContain('acknowledged')
 })
 
-test('a store that cannot make its tables beside another one is found', async () => {
-  const { under } = await serve()
-  const made = new Set(['harel'])
-  const making = new Set<string>()
-  const open: OpenForFaults = async (options) => {
-    const { prefix } = options
-    if (making.has(prefix)) throw new Error('the table exists')
-    if (!made.has(prefix)) {
-      making.add(prefix)
-      await sleep(50)
-      making.delete(prefix)
-      made.add(prefix)
-    }
-    return under.open(options)
+describe('of ten that open at once, without a program', () => {
+  const serveAlone = async () => {
+    const { server, under } = await serve()
+    const { program: _program, ...alone } = under
+    return { server, under: alone }
   }
-  await expect(play('opening', { ...under, open })).rejects.toThrow('the table exists')
+
+  test('one that cannot make its tables beside another one is found', async () => {
+    const { under } = await serveAlone()
+    const made = new Set(['harel'])
+    const making = new Set<string>()
+    const open: OpenForFaults = async (options) => {
+      const { prefix } = options
+      if (making.has(prefix)) throw new Error('the table exists')
+      if (!made.has(prefix)) {
+        making.add(prefix)
+        await sleep(50)
+        making.delete(prefix)
+        made.add(prefix)
+      }
+      return under.open(options)
+    }
+    await expect(play('opening', { ...under, open })).rejects.toThrow('the table exists')
+  })
+
+  test('one that empties the tables when it opens is found', async () => {
+    const { server, under } = await serveAlone()
+    let opened = 0
+    const open: UnderFaults['open'] = async (options) => {
+      // The first is the auditor, the second has nobody to harm.
+      const harmful = ++opened > 2
+      while (harmful && server.isEmpty) await sleep(1)
+      server.empty()
+      return under.open(options)
+    }
+    expect((await play('opening', { ...under, open })).lost).toContain('acknowledged')
+  })
+})
+
+describe('of ten processes that open at once', () => {
+  test.each([
+    ['cannot make its tables beside another one', 'clumsy-opener.ts', 'a writer has ended with 1'],
+    ['ends before it opens', 'nothing.ts', 'a writer has ended with 3'],
+  ])('one that %s is found', async (_what, program, failure) => {
+    const { under } = await serve()
+    const opening = play('opening', { ...under, program: new URL(`../programs/${program}`, import.meta.url) })
+    await expect(opening).rejects.toThrow(failure)
+  })
+
+  test('all are there before the first opens', async () => {
+    const { under } = await serve()
+    const program = new URL('../programs/counting-opener.ts', import.meta.url)
+    expect((await play('opening', { ...under, program })).found).toEqual({ lost: [], doubled: [], breaches: [] })
+  })
 })
 
 describe('patience', () => {
@@ -219,6 +257,12 @@ describe('patience', () => {
   test('ends with a call that never ends', async () => {
     const hanging = await impatient(() => ({ commit: never }))
     await expect(play('storm', hanging)).rejects.toThrow(/commit faults-7-0\.\d+ has not settled within 1 s/)
+  })
+
+  test('ends with a store that never opens', async () => {
+    const { under } = await serve()
+    const opening = play('storm', { ...under, patienceMs: 1000, open: never })
+    await expect(opening).rejects.toThrow('opening has not settled within 1 s')
   })
 
   test('ends with a store that never closes', async () => {
@@ -331,17 +375,4 @@ test.each(['marks', 'timers', 'traces'] as const)('a purge that leaves %s is fou
     }),
   )
   expect((await play('purges', under)).doubled).not.toBe('')
-})
-
-test('a store that empties the tables when it opens is found', async () => {
-  const { server, under } = await serve()
-  let opened = 0
-  const open: UnderFaults['open'] = async (options) => {
-    // The first is the auditor, the second has nobody to harm.
-    const harmful = ++opened > 2
-    while (harmful && server.isEmpty) await sleep(1)
-    server.empty()
-    return under.open(options)
-  }
-  expect((await play('opening', { ...under, open })).lost).toContain('acknowledged')
 })

@@ -1,0 +1,2 @@
+/** Ends without having done anything. */
+process.exit(3)
