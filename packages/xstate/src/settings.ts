@@ -27,7 +27,7 @@ export interface RunnerOptions<Machines extends readonly AnyStateMachine[] = rea
   onActionError?: 'fail' | 'raise'
   /** Whether `send` refuses a type that the machine has no transition for. Default: `pass` (XState ignores it). */
   unknownEvents?: 'pass' | 'refuse'
-  /** Store a step of the trace with each commit. Default: false. */
+  /** Store a step of the trace with each event that a machine handles, its start included. Default: false. */
   trace?: boolean
   /** Who is named in the trace as the one who took a step. Default: a random id. */
   worker?: string

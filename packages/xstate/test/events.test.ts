@@ -344,6 +344,36 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(order).toEqual(['acted', 'committed'])
   })
 
+  test.each([
+    ['none is in the trace without the option', {}, false],
+    ['each is in the trace with it', { trace: true }, true],
+  ])('of the steps of machines, starts and timers included, %s', async (_, option, isTraced) => {
+    const store = await openStore(open)
+    const clock = new TestClock()
+    const kid = createMachine({ id: 'kid', initial: 'a', states: { a: { after: { 1000: 'b' } }, b: {} } })
+    const machine = setup({ ...anyEvent, actors: { kid } }).createMachine({
+      id: 'parent',
+      invoke: { src: 'kid', id: 'kid' },
+      on: { GO: { actions: () => {} } },
+    })
+    const runner = runnerOn(store, { machines: [machine], clock: clock.read, ...option })
+    await runner.create('parent', { id: 'p' })
+    await runner.send('p', { type: 'GO' })
+    await runner.settled()
+    await sweepUp(clock, runner, 3)
+    expect(await stored(store, 'p:kid')).toMatchObject({ activePath: 'b' })
+    await runner.terminate('p')
+    const kinds = async (id: string) => (await store.readTrace(id)).map(({ event_kind }) => event_kind)
+    expect([await kinds('p'), await kinds('p:kid')]).toEqual(
+      isTraced
+        ? [
+            ['xstate.init', 'GO'],
+            ['xstate.init', 'xstate.after.1000.kid.a'],
+          ]
+        : [[], []],
+    )
+  })
+
   test('a step of the trace tells from where, to where, by which event and with which actions', async () => {
     const store = await openStore(open)
     const machine = setup({ ...anyEvent, actions: { act: () => {} } }).createMachine({
