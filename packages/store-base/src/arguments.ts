@@ -57,6 +57,12 @@ export function checkFlag(argument: string, value: unknown): boolean {
   return value
 }
 
+/** Refuses what is there but no function. */
+export function checkFunction<T>(argument: string, value: T): T {
+  if (value === undefined || typeof value === 'function') return value
+  throw new InvalidArgument(argument, value, 'a function')
+}
+
 /** Refuses what is no version that a commit can go on from. */
 export const checkVersion = (argument: string, value: unknown): number =>
   checkInteger(argument, value, 0, Number.MAX_SAFE_INTEGER - 1)

@@ -1,4 +1,13 @@
-import { checkInteger, checkKey, checkKeyOrEmpty, checkMembers, checkSeqs, checkTime, utf8Length } from './arguments.js'
+import {
+  checkFunction,
+  checkInteger,
+  checkKey,
+  checkKeyOrEmpty,
+  checkMembers,
+  checkSeqs,
+  checkTime,
+  utf8Length,
+} from './arguments.js'
 import { AsyncStore } from './async-store.js'
 import type { DefinitionRow, StoreBackend, SyncStoreBackend } from './backend.js'
 import { decodeExecution } from './decode.js'
@@ -41,7 +50,7 @@ export function checkStoreOptions(
 ): { onWarning: OnWarning; numbers: Numbers } {
   checkMembers('options', options, [...own, 'onWarning', 'numbers'])
   const { onWarning = console.warn, numbers = 'exact' } = options
-  if (typeof onWarning !== 'function') throw new InvalidArgument('onWarning', onWarning, 'a function')
+  checkFunction('onWarning', onWarning)
   if (numbers !== 'exact' && numbers !== 'lossy') throw new InvalidArgument('numbers', numbers, "'exact' or 'lossy'")
   return { onWarning, numbers }
 }
@@ -193,10 +202,12 @@ class Core {
   }
 
   pendingOutbox(page?: QueuePage) {
+    // A function, which is nothing to send to a worker.
+    const { onUnreadable, ...part } = checkQueuePage(page)
     return fill(
       (part) => this.#ask((backend) => backend.pendingOutbox(part)),
-      checkQueuePage(page),
-      (rows) => toOutbox(rows, this.#reading),
+      part,
+      (rows) => toOutbox(rows, this.#reading, onUnreadable),
       queueBehind,
     )
   }
@@ -207,10 +218,12 @@ class Core {
   }
 
   pendingSpawns(page?: QueuePage) {
+    // A function, which is nothing to send to a worker.
+    const { onUnreadable, ...part } = checkQueuePage(page)
     return fill(
       (part) => this.#ask((backend) => backend.pendingSpawns(part)),
-      checkQueuePage(page),
-      (rows) => toSpawns(rows, this.#reading),
+      part,
+      (rows) => toSpawns(rows, this.#reading, onUnreadable),
       queueBehind,
     )
   }

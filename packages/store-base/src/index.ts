@@ -1,4 +1,13 @@
-export { checkCount, checkFlag, checkKey, checkMembers, checkObject, checkTime, MAX_KEY_BYTES } from './arguments.js'
+export {
+  checkCount,
+  checkFlag,
+  checkFunction,
+  checkKey,
+  checkMembers,
+  checkObject,
+  checkTime,
+  MAX_KEY_BYTES,
+} from './arguments.js'
 export { AsyncStore, asyncStore } from './async-store.js'
 export type * from './backend.js'
 export { CheckedStore, checkStoreOptions, type StoreOptions, SyncCheckedStore } from './checked-store.js'

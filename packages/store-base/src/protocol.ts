@@ -1,3 +1,4 @@
+import type { CorruptRecord } from './errors.js'
 import type {
   DefinitionRecord,
   DueTimer,
@@ -38,7 +39,12 @@ export interface QueuePage {
    * only: the next sweep starts at the beginning, and entries leave by being acknowledged, never by being passed.
    */
   after?: number | undefined
+  /** Told of each row on the way that cannot be read, in place of `onWarning`. It stays until it is acknowledged. */
+  onUnreadable?: OnUnreadable | undefined
 }
+
+/** @param seq of the row, for `ackOutbox` or `ackSpawn` */
+export type OnUnreadable = (seq: number, error: CorruptRecord) => void
 
 /** A part of the due timers. */
 export interface TimerPage {
@@ -126,7 +132,7 @@ export interface ExecutionStore extends AsyncDisposable {
   /** Whether the execution has recorded this event id since it was last purged. */
   isProcessed(id: string, eventId: string): Promise<boolean>
 
-  /** Undelivered events of the whole prefix, by ascending seq. An unreadable row is reported through `onWarning`. */
+  /** Undelivered events of the whole prefix, by ascending seq. Unreadable rows are reported and left out. */
   pendingOutbox(page?: QueuePage): Promise<OutboxEntry[]>
 
   /** Removes delivered events; unknown seqs are no error. */

@@ -1,4 +1,4 @@
-import { checkInteger, checkKey, checkMembers, checkObject, checkTime } from './arguments.js'
+import { checkFunction, checkInteger, checkKey, checkMembers, checkObject, checkTime } from './arguments.js'
 import { MAX_LIMIT } from './listing.js'
 import type { QueuePage, TimerPage } from './protocol.js'
 import type { DueTimer } from './records.js'
@@ -19,11 +19,12 @@ const checkLimit = (limit: unknown): number =>
   limit === undefined ? Number.POSITIVE_INFINITY : checkInteger('page.limit', limit, 1, MAX_LIMIT)
 
 /** @throws InvalidArgument */
-export function checkQueuePage(page: QueuePage = {}): CheckedQueuePage {
-  const { limit, after } = checkMembers('page', page, ['limit', 'after'])
+export function checkQueuePage(page: QueuePage = {}): CheckedQueuePage & Pick<QueuePage, 'onUnreadable'> {
+  const { limit, after, onUnreadable } = checkMembers('page', page, ['limit', 'after', 'onUnreadable'])
   return {
     limit: checkLimit(limit),
     after: after === undefined ? -1 : checkInteger('page.after', after, 0, Number.MAX_SAFE_INTEGER),
+    onUnreadable: checkFunction('page.onUnreadable', onUnreadable as QueuePage['onUnreadable']),
   }
 }
 

@@ -4,6 +4,7 @@ import { decodeEvent, decodeExecution, decodeJson, decodeObject } from './decode
 import { quote } from './describe.js'
 import { CorruptRecord } from './errors.js'
 import type { ReadOptions } from './numbers.js'
+import type { OnUnreadable } from './protocol.js'
 import type {
   DefinitionRecord,
   DueTimer,
@@ -15,27 +16,50 @@ import type {
 } from './records.js'
 
 /** The rows that can be read; the others are reported and stay where they are, so that one never stops a queue. */
-function readable<Row, Record>(rows: readonly Row[], read: (row: Row) => Record, options: ReadOptions): Record[] {
+function readable<Row, Record>(
+  rows: readonly Row[],
+  read: (row: Row) => Record,
+  report: (error: CorruptRecord, row: Row) => void,
+): Record[] {
   const records: Record[] = []
   for (const row of rows) {
     try {
       records.push(read(row))
     } catch (error) {
       if (!(error instanceof CorruptRecord)) throw error
-      options.onWarning?.(error.message)
+      report(error, row)
     }
   }
   return records
 }
 
-export const toOutbox = (rows: readonly OutboxRow[], options: ReadOptions): OutboxEntry[] =>
+const warning =
+  ({ onWarning }: ReadOptions) =>
+  ({ message }: CorruptRecord): void =>
+    onWarning?.(message)
+
+/** Tells whoever has asked, or else everybody. */
+const unreadable =
+  (options: ReadOptions, onUnreadable: OnUnreadable | undefined) =>
+  (error: CorruptRecord, { seq }: { seq: number }): void =>
+    onUnreadable === undefined ? options.onWarning?.(error.message) : onUnreadable(seq, error)
+
+export const toOutbox = (
+  rows: readonly OutboxRow[],
+  options: ReadOptions,
+  onUnreadable: OnUnreadable | undefined,
+): OutboxEntry[] =>
   readable(
     rows,
     ({ seq, targetId, event }) => ({ seq, targetId, event: decodeEvent(event, `outbox entry ${seq}`, options) }),
-    options,
+    unreadable(options, onUnreadable),
   )
 
-export const toSpawns = (rows: readonly SpawnRow[], options: ReadOptions): SpawnEntry[] =>
+export const toSpawns = (
+  rows: readonly SpawnRow[],
+  options: ReadOptions,
+  onUnreadable: OnUnreadable | undefined,
+): SpawnEntry[] =>
   readable(
     rows,
     ({ seq, parentId, childId, rootPath, context }) => ({
@@ -45,7 +69,7 @@ export const toSpawns = (rows: readonly SpawnRow[], options: ReadOptions): Spawn
       rootPath,
       context: decodeObject(context, `spawn ${seq}`, options),
     }),
-    options,
+    unreadable(options, onUnreadable),
   )
 
 /** Those that the other methods for timers take; whatever else another writer has stored is left to him. */
@@ -60,7 +84,7 @@ export const toTimers = (rows: readonly DueTimer[], options: ReadOptions): DueTi
         'its id, path or time is none that a store takes',
       )
     },
-    options,
+    warning(options),
   )
 
 export const toTrace = (rows: readonly TraceRow[], id: string, options: ReadOptions): TraceStep[] =>
@@ -71,7 +95,7 @@ export const toTrace = (rows: readonly TraceRow[], id: string, options: ReadOpti
       step.index = index
       return step
     },
-    options,
+    warning(options),
   )
 
 export const toSummaries = (rows: readonly SummaryRow[], options: ReadOptions): ExecutionSummary[] =>
@@ -81,7 +105,7 @@ export const toSummaries = (rows: readonly SummaryRow[], options: ReadOptions): 
       if (!isStatus(status)) throw new CorruptRecord(`execution ${JSON.stringify(id)}`, 'its status cannot be told')
       return { id, definitionId, status, outcome, activePath, version, parentId, finishedAt }
     },
-    options,
+    warning(options),
   )
 
 /** The summary row of a payload, where none is kept beside it; without a status when the payload cannot be read. */

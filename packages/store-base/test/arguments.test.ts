@@ -223,6 +223,7 @@ describe('pages of queues', () => {
   test('are refused when they start at no place of their queue', () => {
     expect(() => checkQueuePage({ after: -1 })).toThrow(refused('page.after'))
     expect(() => checkQueuePage({ after: 1.5 })).toThrow(refused('page.after'))
+    expect(() => checkQueuePage({ onUnreadable: null } as never)).toThrow(refused('page.onUnreadable'))
     const timer = { executionId: 'x', path: 'p', fireAt: 1 }
     expect(() => checkTimerPage({ after: { ...timer, executionId: '' } })).toThrow(refused('page.after.executionId'))
     expect(() => checkTimerPage({ after: { ...timer, path: '' } })).toThrow(refused('page.after.path'))

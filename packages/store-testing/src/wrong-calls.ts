@@ -320,6 +320,7 @@ export const wrongCalls: readonly WrongCalls[] = [
     title: 'a place to go on from that is none is refused, and so is a page with other members',
     cases: [
       ...onPage('page.after', [-1, 1.5, Number.NaN, '1', null, {}], (after) => ({ after })),
+      ...onPage('page.onUnreadable', [null, true, 'x', {}], (onUnreadable) => ({ onUnreadable })),
       ...onPage('page', [null, [], 'x', 5, { Limit: 1 }, { cursor: 'x' }], (page) => page),
       onTimer('page', [null, [], 'x', 5, { Limit: 1 }, { cursor: 'x' }], (page) => page),
       onTimer('page.after', [null, 1, 'x', []], (after) => ({ after })),

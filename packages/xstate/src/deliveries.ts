@@ -10,7 +10,7 @@ import { DELIVERY, hashOf, RETRY_PATH } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
 import { errorText } from './step.js'
 import { update, write } from './update.js'
-import { perform, subjectOf, type Work } from './work.js'
+import { describeWork, perform, subjectOf, type Work, whyUnreadable } from './work.js'
 
 /** The first pause and the longest, in seconds. */
 const FIRST = 0.25
@@ -21,7 +21,7 @@ export interface Parked {
   /** Of the entry, for `unpark` and `discard`. */
   readonly id: string
   readonly kind: Work['kind']
-  /** The execution that it is for. */
+  /** The execution that it is for; empty where the entry cannot be read. */
   readonly executionId: string
   readonly work: Work
   readonly attempts: number
@@ -43,10 +43,16 @@ function deliveryOf({ definitionId, context }: Execution): { work: Work; attempt
   return { work: JSON.parse(stored.work) as Work, attempts: stored.attempts }
 }
 
+/** Tells it from others of its kind that are for the same execution. */
+function nameOf(work: Work): string {
+  if (work.kind === 'event') return work.event.id
+  if (work.kind === 'timer') return `${work.path} ${work.fireAt}`
+  return work.kind === 'unreadable' ? `${work.queue} ${work.seq}` : ''
+}
+
 const idOf = (work: Work): string => {
-  const name = work.kind === 'event' ? work.event.id : work.kind === 'timer' ? `${work.path} ${work.fireAt}` : ''
   // Hashed, because the names together may be longer than an id can be.
-  const key = JSON.stringify([work.kind, subjectOf(work), name])
+  const key = JSON.stringify([work.kind, subjectOf(work), nameOf(work)])
   return `${DELIVERY}:${hashOf(key).slice(0, 32)}`
 }
 
@@ -72,15 +78,15 @@ export class Deliveries {
     const execution = newExecution({ id: idOf(work), definitionId: DELIVERY, status: 'RUNNING', activePath: 'waiting' })
     const draft = this.#failed(execution, work, 1, error)
     const { onWarning } = this.#host.settings
-    onWarning(`${work.kind} for ${subjectOf(work)} has failed and will be tried again`, error)
     try {
       await write(this.#host, execution, draft)
+      onWarning(`${describeWork(work)} has failed and will be tried again`, error)
       return true
     } catch (refused) {
       // It was taken over before, by a process that did not live to say so.
       if (refused instanceof StoreConflict) return true
       if (!isFinal(refused)) throw refused
-      onWarning(`${work.kind} for ${subjectOf(work)} stays in its queue, for the store does not take it over`, refused)
+      onWarning(`${describeWork(work)} stays in its queue, for the store does not take it over`, refused)
       return false
     }
   }
@@ -96,7 +102,7 @@ export class Deliveries {
       execution.status = 'FAILED'
       execution.activePath = 'parked'
       draft.timers.set(RETRY_PATH, { action: 'cancel', path: RETRY_PATH })
-      onWarning(`${work.kind} for ${subjectOf(work)} is parked after ${attempts} attempts`, error)
+      onWarning(`${describeWork(work)} is parked after ${attempts} attempts`, error)
     }
     return draft
   }
@@ -162,8 +168,13 @@ export class Deliveries {
   async discard(id: string): Promise<void> {
     const delivery = await this.#host.store.load(id)
     if (delivery === undefined) throw new UnknownExecution(id)
-    if (deliveryOf(delivery) === undefined || delivery.status !== 'FAILED')
-      throw new ControlRefused(id, 'is not parked')
+    const work = delivery.status === 'FAILED' ? deliveryOf(delivery)?.work : undefined
+    if (work === undefined) throw new ControlRefused(id, 'is not parked')
+    // What has been repaired since is no longer what was to be given up.
+    if (work.kind === 'unreadable' && (await whyUnreadable(this.#host, work)) !== undefined) {
+      const { store } = this.#host
+      await (work.queue === 'outbox' ? store.ackOutbox(work.seq) : store.ackSpawn(work.seq))
+    }
     await this.#host.store.purge(id, delivery.version)
   }
 }

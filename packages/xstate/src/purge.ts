@@ -2,6 +2,7 @@
 import {
   checkCount,
   checkFlag,
+  checkFunction,
   checkKey,
   checkMembers,
   type Execution,
@@ -15,7 +16,7 @@ import { checkSignal } from './arguments.js'
 import { PurgeRefused } from './errors.js'
 import type { Host } from './host.js'
 import { INVOKED, RESERVED_PREFIX } from './reserved.js'
-import { callable, oneOf } from './settings.js'
+import { oneOf } from './settings.js'
 
 /** What `archive` is given before a tree is removed: all of it, the root first. */
 export interface ArchivedTree {
@@ -76,7 +77,7 @@ const MOST = 10_000
 export async function purge(host: Host, rootId: string, options: PurgeOptions = {}): Promise<boolean> {
   checkKey('id', rootId)
   checkMembers('options', options, ['archive'])
-  const archive = callable('options.archive', options.archive)
+  const archive = checkFunction('options.archive', options.archive)
   const { store } = host
   const root = await store.load(rootId)
   if (root === undefined) return false
@@ -196,7 +197,7 @@ function checkOptions(options: PurgeFinishedOptions) {
     limit: checkCount('options.limit', limit, 1),
     cursor,
     dryRun: checkFlag('options.dryRun', dryRun),
-    archive: callable('options.archive', archive),
+    archive: checkFunction('options.archive', archive),
     signal: checkSignal(signal),
   }
 }

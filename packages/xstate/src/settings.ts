@@ -1,4 +1,12 @@
-import { checkCount, checkFlag, checkMembers, InvalidArgument, MAX_DELAY, newId } from '@harel/store-base'
+import {
+  checkCount,
+  checkFlag,
+  checkFunction,
+  checkMembers,
+  InvalidArgument,
+  MAX_DELAY,
+  newId,
+} from '@harel/store-base'
 import type { AnyStateMachine } from 'xstate'
 import { guarded } from './concurrency.js'
 import type { PersistedMachine } from './snapshot.js'
@@ -80,16 +88,11 @@ const text = (name: string, value: string): string => {
   throw new InvalidArgument(name, value, 'a string')
 }
 
-export const callable = <T>(name: string, value: T): T => {
-  if (value === undefined || typeof value === 'function') return value
-  throw new InvalidArgument(name, value, 'a function')
-}
-
 /** In epoch seconds this is the year 5138, in milliseconds it was in 1973. */
 const LATEST = 1e11
 
 function checkClock(clock: unknown): () => number {
-  const given = callable('clock', clock as (() => number) | undefined)
+  const given = checkFunction('clock', clock as (() => number) | undefined)
   if (given === undefined) return () => Date.now() / 1000
   const now: unknown = given()
   if (typeof now === 'number' && now >= 0 && now < LATEST) return given
@@ -105,9 +108,9 @@ const MEMBERS = (
 export function checkSettings(options: RunnerOptions): Settings {
   checkMembers('options', options, MEMBERS)
   if (!Array.isArray(options.machines)) throw new InvalidArgument('machines', options.machines, 'an array of machines')
-  const warn = callable('onWarning', options.onWarning) ?? ((...shown) => console.warn(...shown))
+  const warn = checkFunction('onWarning', options.onWarning) ?? ((...shown) => console.warn(...shown))
   return {
-    migrate: callable('migrate', options.migrate),
+    migrate: checkFunction('migrate', options.migrate),
     onActionError: oneOf('onActionError', options.onActionError ?? 'fail', ['fail', 'raise']),
     unknownEvents: oneOf('unknownEvents', options.unknownEvents ?? 'pass', ['pass', 'refuse']),
     trace: checkFlag('trace', options.trace ?? false),
@@ -121,8 +124,8 @@ export function checkSettings(options: RunnerOptions): Settings {
     maxPause: seconds('maxPause', options.maxPause ?? 2),
     pageSize: checkCount('pageSize', options.pageSize ?? 256, 1, 1000),
     clock: checkClock(options.clock),
-    random: callable('random', options.random) ?? Math.random,
-    logger: callable('logger', options.logger) ?? console.log,
+    random: checkFunction('random', options.random) ?? Math.random,
+    logger: checkFunction('logger', options.logger) ?? console.log,
     onWarning: (...found) => guarded(() => warn(...found)),
   }
 }

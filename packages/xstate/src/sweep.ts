@@ -7,10 +7,12 @@
  * are; and what a runner has claimed and not removed is found again by the next sweep when the claim has run out.
  */
 import {
+  type CorruptRecord,
   copyExecution,
   type DueTimer,
   type Execution,
   newExecution,
+  type OnUnreadable,
   type OutboxEntry,
   type SpawnEntry,
   StoreConflict,
@@ -30,7 +32,7 @@ import {
   stateOf,
 } from './sweep-state.js'
 import { write } from './update.js'
-import { spawnWork } from './work.js'
+import { describeWork, spawnWork, type UnreadableWork } from './work.js'
 
 /** How long it may take to read a page, in seconds, before others read it. */
 const READING = 5
@@ -43,6 +45,7 @@ interface Page {
   outbox: OutboxEntry[]
   spawns: SpawnEntry[]
   timers: DueTimer[]
+  unreadable: { work: UnreadableWork; error: CorruptRecord }[]
 }
 
 /** First and last of what was read. */
@@ -95,6 +98,7 @@ export class Sweep {
     const mine = this.#filter(page, state, now)
     const next = this.#advance(state, page, mine, now)
     if (!(await this.#commit(execution, next))) return soon
+    await this.#takeOver(mine)
     await this.#work(mine)
     return this.#until(Math.min(maxPause, Math.max(0, next.nextAt - settings.clock())))
   }
@@ -107,13 +111,18 @@ export class Sweep {
   async #read(state: SweepState, now: number): Promise<Page> {
     const { store, settings } = this.#host
     const { pageSize: limit, grace } = settings
+    const unreadable: Page['unreadable'] = []
+    const onUnreadable =
+      (queue: UnreadableWork['queue']): OnUnreadable =>
+      (seq, error) =>
+        unreadable.push({ work: { kind: 'unreadable', queue, seq }, error })
     const [spawns, outbox, timers] = await Promise.all([
-      store.pendingSpawns({ limit, after: state.spawns }),
-      store.pendingOutbox({ limit, after: state.outbox }),
+      store.pendingSpawns({ limit, after: state.spawns, onUnreadable: onUnreadable('spawns') }),
+      store.pendingOutbox({ limit, after: state.outbox, onUnreadable: onUnreadable('outbox') }),
       // Whoever has armed a timer fires it when it is due; what is late is anybody's.
       store.dueTimers(now - grace / 2, { limit, after: state.timers }),
     ])
-    return { outbox, spawns, timers }
+    return { outbox, spawns, timers, unreadable }
   }
 
   /** What of a page is to be done by this process. */
@@ -138,6 +147,10 @@ export class Sweep {
       timers: page.timers.filter(
         (timer) => !others.some(({ timers }) => holdsTimer(timers, timer)) && free(timer.executionId, keyOf(timer)),
       ),
+      // There may be very many of them together.
+      unreadable: page.unreadable
+        .filter(({ work }) => free(null, describeWork(work)))
+        .slice(0, this.#host.settings.pageSize),
     }
   }
 
@@ -229,6 +242,15 @@ export class Sweep {
     } finally {
       this.#claims.release()
     }
+  }
+
+  /** They are no hindrance in their queue, so that nobody needs to claim them: they are taken over once in any case. */
+  async #takeOver({ unreadable }: Page): Promise<void> {
+    const tasks = unreadable.map(({ work, error }) => async () => {
+      await this.#host.deliveries.takeOver(work, error)
+      this.#leave(describeWork(work))
+    })
+    await this.#all(tasks)
   }
 
   async #all(tasks: readonly (() => Promise<void>)[]): Promise<void> {

@@ -1,5 +1,12 @@
 /** What there is to do for executions besides the events from outside, and how it is done. */
-import { ExecutionAlreadyExists, type HarelEvent, type SpawnEntry, StoreConflict } from '@harel/store-base'
+import {
+  type CorruptRecord,
+  ExecutionAlreadyExists,
+  type HarelEvent,
+  type QueuePage,
+  type SpawnEntry,
+  StoreConflict,
+} from '@harel/store-base'
 import { UnknownMachine } from './errors.js'
 import { fireTimer, handleEvent, start } from './handle.js'
 import type { Host } from './host.js'
@@ -16,14 +23,29 @@ export interface SpawnWork {
   readonly data: StartData
 }
 
+/** A row that the store cannot read: it stays in its queue until somebody repairs it or gives it up. */
+export interface UnreadableWork {
+  readonly kind: 'unreadable'
+  readonly queue: 'outbox' | 'spawns'
+  readonly seq: number
+}
+
 export type Work =
   | { readonly kind: 'event'; readonly targetId: string; readonly event: HarelEvent }
   | SpawnWork
+  | UnreadableWork
   | { readonly kind: 'timer'; readonly executionId: string; readonly path: string; readonly fireAt: number }
 
-/** The execution that is worked on. */
-export const subjectOf = (work: Work): string =>
-  work.kind === 'event' ? work.targetId : work.kind === 'spawn' ? work.childId : work.executionId
+/** The execution that is worked on; empty where nobody can tell. */
+export function subjectOf(work: Work): string {
+  if (work.kind === 'event') return work.targetId
+  if (work.kind === 'spawn') return work.childId
+  return work.kind === 'timer' ? work.executionId : ''
+}
+
+/** For people. */
+export const describeWork = (work: Work): string =>
+  work.kind === 'unreadable' ? `entry ${work.seq} of the ${work.queue}` : `${work.kind} for ${subjectOf(work)}`
 
 /** Undefined: it was not written by this package. */
 export function spawnWork({ parentId, childId, context }: Omit<SpawnEntry, 'seq'>): SpawnWork | undefined {
@@ -46,6 +68,7 @@ export async function perform(host: Host, work: Work, isFresh = false): Promise<
       return outcome !== 'deferred' || work.event.kind !== CONTINUE
     }
     if (work.kind === 'spawn') await startChild(host, work, isFresh)
+    else if (work.kind === 'unreadable') await readAgain(host, work)
     else if (work.path === LEASE_PATH) return await host.invocations.takeUp(work.executionId)
     else if (work.path === RETRY_PATH) await host.deliveries.retry(work.executionId)
     else {
@@ -59,6 +82,29 @@ export async function perform(host: Host, work: Work, isFresh = false): Promise<
     if (error instanceof UnknownMachine) return false
     throw error
   }
+}
+
+/** What stands in the way of reading it; undefined: nothing does, or it is gone. */
+export async function whyUnreadable(
+  { store }: Host,
+  { queue, seq }: UnreadableWork,
+): Promise<CorruptRecord | undefined> {
+  let reason: CorruptRecord | undefined
+  const page: QueuePage = {
+    limit: 1,
+    after: Math.max(0, seq - 1),
+    onUnreadable: (found, error) => {
+      if (found === seq) reason = error
+    },
+  }
+  await (queue === 'outbox' ? store.pendingOutbox(page) : store.pendingSpawns(page))
+  return reason
+}
+
+/** What can be read by now is done by the sweeps. */
+async function readAgain(host: Host, work: UnreadableWork): Promise<void> {
+  const reason = await whyUnreadable(host, work)
+  if (reason !== undefined) throw reason
 }
 
 /** Where it would be migrated, a start, which has no state yet, begins with the newest version. @throws UnknownMachine */

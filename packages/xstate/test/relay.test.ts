@@ -1,12 +1,22 @@
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { CorruptRecord, type ExecutionStore, type JsonValue, newEvent, newExecution } from '@harel/store-base'
+import {
+  asyncStore,
+  CorruptRecord,
+  type ExecutionStore,
+  type JsonValue,
+  newEvent,
+  newExecution,
+} from '@harel/store-base'
+import { SqliteStore } from '@harel/store-sqlite'
 import { currentEffect, execution } from '@harel/xstate'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { assign, createMachine, sendTo, setup } from 'xstate'
 import {
   all,
   contextOf,
   counting,
+  freshFile,
   keepRunning,
   openStore,
   runnerOn,
@@ -370,4 +380,80 @@ test('run ends within seconds of its signal, though a machine sends itself event
   const start = performance.now()
   await runner.run({ signal: AbortSignal.timeout(200) })
   expect(performance.now() - start).toBeLessThan(8000)
+})
+
+describe('rows that the store cannot read', () => {
+  /** A row before and behind two that are damaged, in either queue. */
+  async function setUp() {
+    const file = freshFile()
+    const warnings: string[] = []
+    const store = await openStore(async () =>
+      asyncStore(SqliteStore.open(file, { onWarning: (message) => warnings.push(message) })),
+    )
+    const clock = new TestClock()
+    const runner = runnerOn(store, { machines: [counter], clock: clock.read, maxAttempts: 3 })
+    await runner.create('counter', { id: 'c' })
+    const db = new DatabaseSync(file)
+    onTestFinished(() => db.close())
+    const sender = newExecution({ id: 'sender', definitionId: 'other' })
+    const inc = () => store.commit(sender, { emits: [{ targetId: 'c', event: newEvent({ kind: 'INC' }) }] })
+    await inc()
+    db.exec(`INSERT INTO harel_outbox (target_id, event) VALUES ('c', '{"kind":"SECRET'), ('c', '[]')`)
+    db.exec(`INSERT INTO harel_spawns (parent_id, child_id, root_path, context) VALUES ('sender', 'k', '', '{')`)
+    await inc()
+    return { store, clock, runner, db, warnings }
+  }
+
+  test('are counted, parked after the last attempt, and hold up nobody', async () => {
+    const { store, clock, runner, warnings } = await setUp()
+    await sweepUp(clock, runner)
+    expect(await contextOf(store, 'c')).toEqual({ n: 2 })
+    const parked = await all(runner.parked())
+    expect(parked.map(({ kind, executionId, attempts, work }) => ({ kind, executionId, attempts, work }))).toEqual(
+      expect.arrayContaining([
+        { kind: 'unreadable', executionId: '', attempts: 3, work: { kind: 'unreadable', queue: 'outbox', seq: 2 } },
+        { kind: 'unreadable', executionId: '', attempts: 3, work: { kind: 'unreadable', queue: 'outbox', seq: 3 } },
+        { kind: 'unreadable', executionId: '', attempts: 3, work: { kind: 'unreadable', queue: 'spawns', seq: 1 } },
+      ]),
+    )
+    expect(parked).toHaveLength(3)
+    for (const { error, since } of parked) {
+      expect(error).toMatch(/^CorruptRecord: (outbox entry [23]|spawn 1) cannot be read: /)
+      expect(since).toBeGreaterThan(0)
+    }
+    expect(warnings).toEqual([])
+    expect(runner.warnings.filter((message) => message.includes('entry 2 of the outbox'))).toEqual([
+      'entry 2 of the outbox has failed and will be tried again',
+      'entry 2 of the outbox is parked after 3 attempts',
+    ])
+    expect(JSON.stringify([parked, runner.warnings])).not.toContain('SECRET')
+  })
+
+  test('are delivered once when they have been repaired, parked or not', async () => {
+    const { store, clock, runner, db } = await setUp()
+    await sweepUp(clock, runner, 1)
+    const repair = db.prepare('UPDATE harel_outbox SET event = ? WHERE seq = ?')
+    repair.run(JSON.stringify({ id: 'repaired-2', kind: 'INC' }), 2)
+    await sweepUp(clock, runner)
+    expect((await all(runner.parked())).map(({ work }) => work)).not.toContainEqual(expect.objectContaining({ seq: 2 }))
+    repair.run(JSON.stringify({ id: 'repaired-3', kind: 'INC' }), 3)
+    await sweepUp(clock, runner, 20)
+    expect(await contextOf(store, 'c')).toEqual({ n: 4 })
+    for (const { id } of await all(runner.parked())) await runner.unpark(id)
+    await sweepUp(clock, runner, 3)
+    expect((await all(runner.parked())).map(({ work }) => work)).not.toContainEqual(expect.objectContaining({ seq: 3 }))
+    expect(await contextOf(store, 'c')).toEqual({ n: 4 })
+  })
+
+  test('are removed when they are given up, but not what has been repaired since', async () => {
+    const { store, clock, runner, db } = await setUp()
+    await sweepUp(clock, runner)
+    db.prepare('UPDATE harel_outbox SET event = ? WHERE seq = 3').run(JSON.stringify({ id: 'repaired', kind: 'INC' }))
+    for (const { id } of await all(runner.parked())) await runner.discard(id)
+    expect(db.prepare('SELECT seq FROM harel_outbox').all()).toEqual([{ seq: 3 }])
+    expect(db.prepare('SELECT seq FROM harel_spawns').all()).toEqual([])
+    await sweepUp(clock, runner, 20)
+    expect(await contextOf(store, 'c')).toEqual({ n: 3 })
+    expect(await all(runner.parked())).toEqual([])
+  })
 })

@@ -204,6 +204,32 @@ export const foreignRowContract: Contract = {
       },
     },
     {
+      title: 'whoever asks is told the seq of each event that cannot be read, and nobody else is',
+      weaknesses: [23],
+      needs: ['insertOutboxText', 'open'],
+      async run(context) {
+        const { ns, probes } = context
+        const { store, warnings } = await openNoting(context)
+        const held = execution(ns)
+        await store.commit(held, { emits: [emit(ns, 'e', 'a')] })
+        for (const text of ['{"kind"', '{"id":"CANARY-42"}']) await probes.insertOutboxText?.(held.id, text)
+        const [last = 0] = await store.commit(held, { emits: [emit(ns, 'e', 'b')] })
+        const told: number[] = []
+        const before = warnings.length
+        const page = await store.pendingOutbox({
+          limit: 1,
+          after: last - 3,
+          onUnreadable: (seq, error) => {
+            assert(error instanceof CorruptRecord && !error.message.includes('CANARY-42'), error.message)
+            told.push(seq)
+          },
+        })
+        assert.deepEqual([page.map(({ seq }) => seq), told], [[last], [last - 2, last - 1]])
+        assert.equal(warnings.length, before)
+        await store.ackOutbox(told)
+      },
+    },
+    {
       title: 'an event that cannot be read is removed with the execution that it is addressed to',
       needs: ['insertOutboxText', 'rows'],
       async run(context) {

@@ -256,4 +256,17 @@ export const queueMutants: readonly Mutant[] = [
     name: 'does not report rows that cannot be read',
     open: (database) => (options) => database.open({ ...options, onWarning: () => {} }),
   },
+  {
+    name: 'takes no notice of who asks for rows that cannot be read',
+    store: (store) => ({ pendingOutbox: ({ onUnreadable: _, ...page } = {}) => store.pendingOutbox(page) }),
+  },
+  {
+    name: 'says of a row that cannot be read what number the row before it has',
+    store: (store) => ({
+      pendingOutbox: (page) => {
+        const tell = page?.onUnreadable
+        return store.pendingOutbox({ ...page, onUnreadable: tell && ((seq, error) => tell(seq - 1, error)) })
+      },
+    }),
+  },
 ]
