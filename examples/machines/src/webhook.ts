@@ -2,6 +2,7 @@
  * A webhook receiver on `node:http`. The sender sends again until it gets an answer, so that each event may come several
  * times, and to several processes; each takes effect once. Run it with `node src/webhook.ts`.
  */
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -37,7 +38,7 @@ interface Answer {
 }
 
 /** `POST /payments/<id>` with `{ id, type, amount }`; the answer says what became of the event. */
-const receiver = (runner: Runner): Server =>
+export const receiver = (runner: Runner): Server =>
   createServer(async (request, response) => {
     const { status, body } = await handle(runner, request).catch(failure)
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
@@ -85,12 +86,18 @@ export async function deliver(url: string, event: { id: string; type: string; am
   }
 }
 
+/** Where it is then to be found. */
+export async function listen(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
 export async function demo(path: string, print: (line: string) => void): Promise<void> {
   await using store = await AsyncSqliteStore.open(path)
   await using runner = new DurableRunner(store, { machines: [paymentMachine] })
-  const server = receiver(runner).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/payments/invoice-7`
+  const server = receiver(runner)
+  const url = `${await listen(server)}/payments/invoice-7`
   const events = [60, 40].map((amount, n) => ({ id: `evt-${n}`, type: 'payment.received', amount }))
   const answers = await Promise.all([...events, ...events, ...events].map((event) => deliver(url, event)))
   print(

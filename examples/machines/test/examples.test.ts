@@ -1,15 +1,17 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type CommitChanges, type Execution, OutcomeUnknown, StoreUnavailable } from '@harel/store-base'
 import { AsyncSqliteStore } from '@harel/store-sqlite'
 import { DurableRunner } from '@harel/xstate'
 import { SpanStatusCode } from '@opentelemetry/api'
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import { expect, onTestFinished, test } from 'vitest'
+import { setup } from 'xstate'
 import { demo as approval } from '../src/approval.ts'
 import { demo as saga } from '../src/saga.ts'
 import { withSpans } from '../src/spans.ts'
-import { deliver, paymentMachine, demo as webhook } from '../src/webhook.ts'
+import { deliver, listen, paymentMachine, receiver, demo as webhook } from '../src/webhook.ts'
 
 function freshFile(): string {
   const folder = mkdtempSync(join(tmpdir(), 'harel-machines-'))
@@ -64,6 +66,44 @@ test('a webhook that is sent three times at once takes effect once', async () =>
   ])
 })
 
+test.each([
+  ['before anything is written', 'handled'],
+  ['after it was written', 'duplicate'],
+])(
+  'a delivery that fails %s is sent again with the same id, succeeds, and takes effect once',
+  async (when, outcome) => {
+    await using store = await AsyncSqliteStore.open(freshFile())
+    const answers: number[] = []
+    let commits = 0
+    const failing = new Proxy(store, {
+      get(target, key) {
+        const member: unknown = Reflect.get(target, key, target)
+        if (key !== 'commit') return typeof member === 'function' ? member.bind(target) : member
+        return async (execution: Execution, changes?: CommitChanges) => {
+          // The first one starts the payment.
+          commits += 1
+          if (commits !== 2) return target.commit(execution, changes)
+          if (outcome === 'handled') throw new StoreUnavailable('the server is away')
+          await target.commit(execution, changes)
+          throw new OutcomeUnknown('the connection was cut')
+        }
+      },
+    })
+    await using runner = new DurableRunner(failing, { machines: [paymentMachine] })
+    const server = receiver(runner).on('request', (_, response) => {
+      response.once('finish', () => answers.push(response.statusCode))
+    })
+    onTestFinished(() => void server.close())
+    const url = `${await listen(server)}/payments/p`
+    const event = { id: 'evt-1', type: 'payment.received', amount: 30 }
+    expect(await deliver(url, event)).toEqual({ status: 200, body: { outcome } })
+    expect([answers, commits], when).toEqual([[503, 200], outcome === 'handled' ? 3 : 2])
+    expect(await deliver(url, event)).toEqual({ status: 200, body: { outcome: 'duplicate' } })
+    expect((await runner.snapshot('p')).context).toEqual({ received: 30 })
+    expect(await store.load('p')).toMatchObject({ version: 2 })
+  },
+)
+
 test('what nobody answers is sent again until it is given up', async () => {
   await expect(deliver('http://127.0.0.1:1/', { id: 'e', type: 'x', amount: 1 })).rejects.toThrow(
     'could not be delivered',
@@ -91,6 +131,38 @@ test('each step is a span, with what it came from and what it led to', async () 
     'harel.event.id': 'e',
   })
   expect(spans.every(({ status }) => status.code === SpanStatusCode.UNSET)).toBe(true)
+})
+
+test('the span of a step that fails has the error, and that of its redrive has none', async () => {
+  const exporter = new InMemorySpanExporter()
+  const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+  let isBroken = true
+  const act = () => {
+    if (isBroken) throw new TypeError('no paper is left')
+  }
+  const machine = setup({ types: { events: {} as { type: 'PRINT' } }, actions: { act } }).createMachine({
+    id: 'printer',
+    on: { PRINT: { actions: 'act' } },
+  })
+  await using store = await AsyncSqliteStore.open(freshFile())
+  await using runner = new DurableRunner(withSpans(store, provider.getTracer('test')), { machines: [machine] })
+  await runner.create('printer', { id: 'p' })
+  expect((await runner.send('p', { type: 'PRINT' })).execution.status).toBe('FAILED')
+  isBroken = false
+  await runner.redrive('p')
+  await runner.settled()
+  const shown = exporter.getFinishedSpans().map(({ name, status, attributes }) => ({
+    name,
+    code: status.code,
+    message: status.message,
+    to: attributes['harel.step.status'],
+  }))
+  expect(shown.slice(0, 3)).toEqual([
+    { name: 'printer xstate.init', code: SpanStatusCode.UNSET, message: undefined, to: 'RUNNING' },
+    { name: 'printer PRINT', code: SpanStatusCode.ERROR, message: 'TypeError: no paper is left', to: 'FAILED' },
+    { name: 'printer redrive', code: SpanStatusCode.UNSET, message: undefined, to: 'RUNNING' },
+  ])
+  expect(shown.slice(3).every(({ code }) => code === SpanStatusCode.UNSET)).toBe(true)
 })
 
 test('no example is longer than 120 lines', () => {
