@@ -4,6 +4,9 @@ import { BYTES, nextEventId, type Subject, subject, wireEvent } from './subjects
 /** Spread over the table: more pages than a database keeps in memory, where the table is that large. */
 export const SAMPLE = 20_000
 
+/** Fills a new database with so many executions, pending events and due timers, and returns some of the executions. */
+export type Fill = (url: string, rows: number) => Promise<readonly Subject[]>
+
 /** Timers of these databases are due at this time and in the seconds before. */
 export const DUE = 1_767_225_600
 

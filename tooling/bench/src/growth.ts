@@ -1,15 +1,15 @@
 /** What an operation costs while a database grows, beside the same statements by hand on the same data. */
+import type { Fill } from './fill.ts'
 import { compare, type Result } from './results.ts'
 import type { Measure, Settings } from './settings.ts'
 import { type Site, variantsOf } from './site.ts'
 import { stockOf } from './stock.ts'
-import type { Subject } from './subjects.ts'
 import { measureVariants } from './variants.ts'
-import { WORKLOADS, type WorkloadName } from './workloads.ts'
+import { WORKLOADS, type Workload, type WorkloadName } from './workloads.ts'
 
 const SIZES = [1_000, 10_000, 100_000, 1_000_000]
 const GROUPED = 256
-/** Each at so many at once. */
+/** Each at so many at once; on a server that stands in for the real one, one by one and in half as many turns. */
 const GROWING: readonly (readonly [name: WorkloadName, atOnce: number])[] = [
   ['commit', 1],
   ['commit', GROUPED],
@@ -18,9 +18,6 @@ const GROWING: readonly (readonly [name: WorkloadName, atOnce: number])[] = [
   ['timers', 1],
   ['list-deep', 1],
 ]
-
-/** Fills a new database with so many executions, pending events and due timers, and returns some of the executions. */
-export type Fill = (url: string, rows: number) => Promise<readonly Subject[]>
 
 const workloadOf = (name: string, rows: number): string => `${name}, ${rows} stored`
 
@@ -33,7 +30,7 @@ export function placeOf({ workload }: Result): { operation: string; rows: number
 }
 
 async function measureAt(
-  { database, open, backend }: Site,
+  { database, open, backend, isStandIn = false }: Site,
   fill: Fill,
   rows: number,
   { dir, seconds }: Settings,
@@ -45,10 +42,16 @@ async function measureAt(
   await using opened = await open(place.url, false)
   const stock = await stockOf(opened.store, subjects, Math.floor(rows / 100) - 1)
   const results: Result[] = []
-  for (const [index, [name, concurrency]] of GROWING.entries()) {
-    const task = { backend, workload: workloadOf(name, rows), concurrency, seconds, goals: [] }
-    const progress = (part: number) => onProgress(0.5 + (index + part) / GROWING.length / 2)
-    const variants = variantsOf(opened.contenders, WORKLOADS[name], stock, concurrency)
+  const growing = isStandIn ? GROWING.filter(([, atOnce]) => atOnce === 1) : GROWING
+  for (const [index, [name, concurrency]] of growing.entries()) {
+    const usual: Workload = WORKLOADS[name]
+    const workload = isStandIn && usual.pages !== undefined ? { ...usual, pages: 1 } : usual
+    const task = {
+      ...{ backend, workload: workloadOf(name, rows), concurrency, goals: [] },
+      seconds: isStandIn ? seconds / 2 : seconds,
+    }
+    const progress = (part: number) => onProgress(0.5 + (index + part) / growing.length / 2)
+    const variants = variantsOf(opened.contenders, workload, stock, concurrency)
     results.push(...(await measureVariants(variants, task, progress)))
   }
   return results
@@ -72,11 +75,12 @@ function judge(results: readonly Result[]): Result[] {
   })
 }
 
-export const growthOf = (site: Site, fill: Fill): Measure => ({
+/** @param most rows, where more would take too long */
+export const growthOf = (site: Site, fill: Fill, most = Number.POSITIVE_INFINITY): Measure => ({
   name: `${site.backend}-growth`,
   workload: 'growth',
   async run(settings, onProgress) {
-    const sizes = SIZES.filter((size) => size <= settings.rows)
+    const sizes = SIZES.filter((size) => size <= Math.min(settings.rows, most))
     const results: Result[] = []
     for (const [index, rows] of sizes.entries()) {
       const progress = (part: number) => onProgress((index + part) / sizes.length)

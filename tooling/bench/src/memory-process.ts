@@ -20,7 +20,8 @@ export interface Taken {
 }
 
 const MIB = 2 ** 20
-const PAGES_BETWEEN = 500
+/** How often the heap is looked at. */
+const LOOKS = 20
 
 /** Acknowledges each page when it is through. */
 async function* relay(store: ExecutionStore): AsyncGenerator<unknown> {
@@ -35,7 +36,9 @@ async function* relay(store: ExecutionStore): AsyncGenerator<unknown> {
   await store.ackOutbox(seqs)
 }
 
-async function take(rows: AsyncGenerator<unknown>): Promise<Taken> {
+/** @param total how many rows there should be */
+async function take(rows: AsyncGenerator<unknown>, total: number): Promise<Taken> {
+  const pagesBetween = Math.max(1, Math.floor(total / PAGE / LOOKS))
   const collect = globalThis.gc ?? (() => {})
   const heap = () => {
     collect()
@@ -52,7 +55,7 @@ async function take(rows: AsyncGenerator<unknown>): Promise<Taken> {
     const now = performance.now()
     pages.push(now - last)
     rss = Math.max(rss, process.memoryUsage.rss())
-    if (pages.length % PAGES_BETWEEN === 0) most = Math.max(most, heap())
+    if (pages.length % pagesBetween === 0) most = Math.max(most, heap())
     last = performance.now()
   }
   const seconds = (performance.now() - start) / 1000
@@ -66,7 +69,8 @@ async function take(rows: AsyncGenerator<unknown>): Promise<Taken> {
   }
 }
 
-const [url = '', what = ''] = process.argv.slice(2)
-await using store = await openStore(url)
+const [backend = '', url = '', what = '', total = ''] = process.argv.slice(2)
+await using store = await openStore(backend, url)
 await store.load('nothing')
-console.log(JSON.stringify(await take(what === 'relay' ? relay(store) : executions(store, { limit: PAGE }))))
+const rows = what === 'relay' ? relay(store) : executions(store, { limit: PAGE })
+console.log(JSON.stringify(await take(rows, Number(total))))

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { PAGE } from './contender.ts'
-import type { Fill } from './growth.ts'
+import type { Fill } from './fill.ts'
 import type { Taken } from './memory-process.ts'
 import { compare, type Result } from './results.ts'
 import type { Measure } from './settings.ts'
@@ -17,8 +17,8 @@ const PROGRAM = join(import.meta.dirname, 'memory-process.ts')
  */
 const NODE = ['--expose-gc', '--max-semi-space-size=2', '--max-old-space-size=64']
 
-async function takenBy(url: string, what: 'relay' | 'list', rows: number): Promise<Taken> {
-  const { stdout } = await promisify(execFile)(process.execPath, [...NODE, PROGRAM, url, what])
+async function takenBy(backend: string, url: string, what: 'relay' | 'list', rows: number): Promise<Taken> {
+  const { stdout } = await promisify(execFile)(process.execPath, [...NODE, PROGRAM, backend, url, what, String(rows)])
   const taken = JSON.parse(stdout) as Taken
   if (taken.rows < rows) throw new Error(`only ${taken.rows} of ${rows} rows were there to ${what}`)
   return taken
@@ -35,16 +35,18 @@ const resultOf = (backend: string, variant: string, workload: string, taken: Tak
   ],
 })
 
-export const memoryOf = (site: Site, variant: string, fill: Fill): Measure => ({
+/** @param most rows, where more would take too long */
+export const memoryOf = (site: Site, variant: string, fill: Fill, most = Number.POSITIVE_INFINITY): Measure => ({
   name: `${site.backend}-memory`,
   workload: 'memory',
-  async run({ dir, rows }, onProgress) {
+  async run({ dir, rows: wanted }, onProgress) {
+    const rows = Math.min(wanted, most)
     await using place = await site.database(dir)
     await fill(place.url, rows)
     onProgress(0.5)
-    const listed = await takenBy(place.url, 'list', rows)
+    const listed = await takenBy(site.backend, place.url, 'list', rows)
     onProgress(0.7)
-    const relayed = await takenBy(place.url, 'relay', rows)
+    const relayed = await takenBy(site.backend, place.url, 'relay', rows)
     return [
       resultOf(site.backend, variant, `list all of ${rows}`, listed),
       resultOf(site.backend, variant, `relay all of ${rows}`, relayed),

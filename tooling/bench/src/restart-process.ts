@@ -38,8 +38,8 @@ const heap = (): number => {
   return process.memoryUsage().heapUsed
 }
 
-const [url = ''] = process.argv.slice(2)
-await using store = await openStore(url)
+const [backend = '', url = ''] = process.argv.slice(2)
+await using store = await openStore(backend, url)
 const { store: watched, calls } = counted(store)
 await using runner = new DurableRunner(watched, { machines: [sleeper] })
 const before = heap()

@@ -14,8 +14,8 @@ const PROGRAM = join(import.meta.dirname, 'restart-process.ts')
 const AT_ONCE = 256
 
 /** Executions that wait for years, and a tenth as many whose time has come. */
-async function fill(url: string, active: number): Promise<void> {
-  await using store = await openStore(url)
+async function fill(backend: string, url: string, active: number): Promise<void> {
+  await using store = await openStore(backend, url)
   // It fires nothing, because it does not run.
   await using runner = new DurableRunner(store, { machines: [sleeper] })
   let next = 0
@@ -27,8 +27,8 @@ async function fill(url: string, active: number): Promise<void> {
   await Promise.all(Array.from({ length: AT_ONCE }, caller))
 }
 
-async function restart(url: string): Promise<Restarted> {
-  const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', PROGRAM, url])
+async function restart(backend: string, url: string): Promise<Restarted> {
+  const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', PROGRAM, backend, url])
   return JSON.parse(stdout) as Restarted
 }
 
@@ -54,9 +54,9 @@ export const restartOn = (site: Site): Measure => ({
     // Two sizes show whether it is the executions that cost, or the timers.
     for (const [index, active] of [rows / 100, rows / 10].entries()) {
       await using place = await site.database(dir)
-      await fill(place.url, active)
+      await fill(site.backend, place.url, active)
       onProgress((index + 0.5) / 2)
-      results.push(resultOf(site.backend, active, await restart(place.url)))
+      results.push(resultOf(site.backend, active, await restart(site.backend, place.url)))
     }
     return results
   },

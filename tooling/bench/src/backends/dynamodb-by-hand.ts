@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto'
 import {
   type AttributeValue,
   BatchWriteItemCommand,
-  type DynamoDBClient,
+  DynamoDBClient,
+  type DynamoDBClientConfig,
   GetItemCommand,
   paginateScan,
   QueryCommand,
@@ -18,6 +19,16 @@ import {
 import { type Actions, PAGE } from '../contender.ts'
 import { KEPT, nextEventId, type Subject, wireEvent, wireFull } from '../subjects.ts'
 import { sequence } from './gather.ts'
+
+export const configOf = (endpoint: string): DynamoDBClientConfig => ({
+  endpoint,
+  region: 'eu-central-1',
+  credentials: { accessKeyId: 'key', secretAccessKey: 'secret' },
+  // As many as are measured at once.
+  requestHandler: { httpAgent: { keepAlive: true, maxSockets: 256 } },
+})
+
+export const connect = (endpoint: string): DynamoDBClient => new DynamoDBClient(configOf(endpoint))
 
 type Item = Record<string, AttributeValue>
 

@@ -1,22 +1,16 @@
 /** DynamoStore beside transactions by hand and Python harel, on one server. */
-import { DeleteTableCommand, DynamoDBClient, ListTablesCommand } from '@aws-sdk/client-dynamodb'
+import { DeleteTableCommand, ListTablesCommand } from '@aws-sdk/client-dynamodb'
 import { DynamoStore } from '@harel/store-dynamodb'
 import { storeContender } from '../contender.ts'
+import { growthOf } from '../growth.ts'
 import { versionOf } from '../machine.ts'
+import { memoryOf } from '../memory.ts'
 import { pythonStores } from '../peers/python.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
-import { byHand } from './dynamodb-by-hand.ts'
-
-const connect = (endpoint: string): DynamoDBClient =>
-  new DynamoDBClient({
-    endpoint,
-    region: 'eu-central-1',
-    credentials: { accessKeyId: 'key', secretAccessKey: 'secret' },
-    // As many as are measured at once.
-    requestHandler: { httpAgent: { keepAlive: true, maxSockets: 256 } },
-  })
+import { byHand, connect } from './dynamodb-by-hand.ts'
+import { fillDynamo } from './dynamodb-fill.ts'
 
 export const site: Site = {
   backend: 'dynamodb',
@@ -63,8 +57,15 @@ export const site: Site = {
   ],
 }
 
+/** Both scan whole tables for a page, by hand for each: with ten times as many rows one page takes seconds. */
+const LARGEST = 10_000
+
 export const dynamodb: Backend = {
-  measures: measuresOf(site),
+  measures: [
+    ...measuresOf(site),
+    growthOf(site, fillDynamo, LARGEST),
+    memoryOf(site, 'DynamoStore', fillDynamo, LARGEST),
+  ],
   async describe() {
     const { describe } = await serverOf('dynamodb')
     return [

@@ -4,12 +4,14 @@ import { LibsqlStore } from '@harel/store-libsql'
 import { createClient } from '@libsql/client'
 import Database from 'better-sqlite3'
 import { storeContender } from '../contender.ts'
+import { growthOf } from '../growth.ts'
 import { versionOf } from '../machine.ts'
+import { memoryOf } from '../memory.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
 import { batchesByHand, guardedByHand } from './guarded-by-hand.ts'
 import { databaseOf } from './libsql-by-hand.ts'
-import { fileIn, inFolder } from './sqlite-database.ts'
+import { fileIn, fillFile, inFolder } from './sqlite-database.ts'
 
 /** A new file in WAL mode, in which it stays. */
 function makeWal(path: string): void {
@@ -53,7 +55,7 @@ export const site: Site = {
 }
 
 export const libsql: Backend = {
-  measures: measuresOf(site),
+  measures: [...measuresOf(site), growthOf(site, fillFile), memoryOf(site, 'LibsqlStore', fillFile)],
   describe: (dir) =>
     inFolder(dir, async (folder) => {
       const path = join(folder, 'bench.db')

@@ -3,13 +3,18 @@ import { MongoStore } from '@harel/store-mongo'
 import { MongoDBSaver } from '@langchain/langgraph-checkpoint-mongodb'
 import { MongoClient } from 'mongodb'
 import { storeContender } from '../contender.ts'
+import { growthOf } from '../growth.ts'
 import { versionOf } from '../machine.ts'
+import { memoryOf } from '../memory.ts'
 import { langgraph } from '../peers/langgraph.ts'
 import { pythonStores } from '../peers/python.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
 import { pipelinesByHand, pushesByHand } from './mongo-by-hand.ts'
+import { fillMongo } from './mongo-fill.ts'
+
+let databases = 0
 
 export const site: Site = {
   backend: 'mongo',
@@ -17,20 +22,15 @@ export const site: Site = {
   protocol: 'tcp',
 
   async database() {
-    const { url } = await serverOf('mongo')
-    return {
-      url,
-      async [Symbol.asyncDispose]() {
-        const client = new MongoClient(url)
-        await client.db('bench').dropDatabase()
-        await client.close()
-      },
-    }
+    const url = new URL((await serverOf('mongo')).url)
+    url.pathname = `/bench_${databases++}`
+    // It goes with the server: the stand-in takes minutes to drop a large one.
+    return { url: url.href, async [Symbol.asyncDispose]() {} }
   },
 
   async open(url, peers) {
     const client = new MongoClient(url)
-    const db = client.db('bench')
+    const db = client.db()
     const store = new MongoStore(db)
     const python = pythonStores(url)
     return {
@@ -39,7 +39,7 @@ export const site: Site = {
         storeContender('MongoStore', store),
         { name: 'allocation and pipeline', role: 'driver', does: pipelinesByHand(db) },
         { name: 'allocation and $push', role: 'driver', does: pushesByHand(db) },
-        ...(peers ? [langgraph(new MongoDBSaver({ client, dbName: 'bench' })), ...python.contenders] : []),
+        ...(peers ? [langgraph(new MongoDBSaver({ client, dbName: db.databaseName })), ...python.contenders] : []),
       ],
       async [Symbol.asyncDispose]() {
         python.end()
@@ -57,8 +57,15 @@ export const site: Site = {
   ],
 }
 
+/** With these a page takes the stand-in half a second and two: it looks at every document for each. */
+const LARGEST = { memory: 1000, growth: 10_000 }
+
 export const mongo: Backend = {
-  measures: measuresOf(site),
+  measures: [
+    ...measuresOf(site),
+    growthOf(site, fillMongo, LARGEST.growth),
+    memoryOf(site, 'MongoStore', fillMongo, LARGEST.memory),
+  ],
   async describe() {
     const { describe } = await serverOf('mongo')
     const versions = ['mongodb', '@langchain/langgraph-checkpoint-mongodb'].map(versionOf)

@@ -1,11 +1,14 @@
 /** RqliteStore beside requests by hand, on one node. */
 import { RqliteStore } from '@harel/store-rqlite'
 import { storeContender } from '../contender.ts'
+import { growthOf } from '../growth.ts'
+import { memoryOf } from '../memory.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
 import { batchesByHand, guardedByHand } from './guarded-by-hand.ts'
 import { databaseOf } from './rqlite-by-hand.ts'
+import { fillRqlite } from './rqlite-fill.ts'
 
 export const site: Site = {
   backend: 'rqlite',
@@ -51,8 +54,15 @@ export const site: Site = {
   gains: [{ at: 256, variant: 'RqliteStore', beside: 'RqliteStore', min: 8 }],
 }
 
+/** Ten times as many take a minute and a half to fill, twice, and as long to go through. */
+const LARGEST = 100_000
+
 export const rqlite: Backend = {
-  measures: measuresOf(site),
+  measures: [
+    ...measuresOf(site),
+    growthOf(site, fillRqlite, LARGEST),
+    memoryOf(site, 'RqliteStore', fillRqlite, LARGEST),
+  ],
   async describe() {
     const { url, describe } = await serverOf('rqlite')
     const status = (await (await fetch(`${url}/status`)).json()) as { store: { sqlite3: { version: string } } }

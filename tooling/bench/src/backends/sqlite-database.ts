@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { STATUSES, type Status } from '@harel/store-base'
 import { storeSchema } from '@harel/store-base/sql'
 import Database from 'better-sqlite3'
-import { DUE, idOf, SAMPLE } from '../fill.ts'
+import { DUE, type Fill, idOf, SAMPLE } from '../fill.ts'
 import { BYTES, nextEventId, type Subject, subject, wireEvent } from '../subjects.ts'
 
 export interface Filled {
@@ -91,3 +91,5 @@ export function fill(path: string, rows: number, onProgress: (part: number) => v
   db.close()
   return { path, subjects }
 }
+
+export const fillFile: Fill = async (path, rows) => fill(path, rows).subjects

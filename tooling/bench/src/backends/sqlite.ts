@@ -4,7 +4,7 @@ import { AsyncSqliteStore, SqliteStore } from '@harel/store-sqlite'
 import { SqliteSaver } from '@langchain/langgraph-checkpoint-sqlite'
 import Database from 'better-sqlite3'
 import { actionsOf, storeContender } from '../contender.ts'
-import { type Fill, growthOf } from '../growth.ts'
+import { growthOf } from '../growth.ts'
 import { versionOf } from '../machine.ts'
 import { memoryOf } from '../memory.ts'
 import { langgraph } from '../peers/langgraph.ts'
@@ -14,7 +14,7 @@ import { runnerOn } from '../runner.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
 import { byHand, workerByHand } from './sqlite-by-hand.ts'
-import { fileIn, fill, inFolder } from './sqlite-database.ts'
+import { fileIn, fill, fillFile, inFolder } from './sqlite-database.ts'
 import { listings } from './sqlite-listings.ts'
 
 export const site: Site = {
@@ -54,8 +54,6 @@ export const site: Site = {
   ],
   gains: [{ at: 256, variant: 'AsyncSqliteStore', beside: 'SqliteStore', min: 5 }],
 }
-
-const fillFile: Fill = async (path, rows) => fill(path, rows).subjects
 
 const levelOf = (db: Database.Database): string =>
   ['OFF', 'NORMAL', 'FULL', 'EXTRA'][Number(db.pragma('synchronous', { simple: true }))] ?? 'unknown'
