@@ -1,30 +1,6 @@
-import { LibsqlStore } from '@harel/store-libsql'
-import { describeSurvival } from '@harel/store-testing/faults'
-import { startServer, type TestServer } from '@harel-tooling/test-servers'
-import { withServer } from '@harel-tooling/test-servers/vitest'
-import { afterAll, beforeAll, describe, test, vi } from 'vitest'
+import { vi } from 'vitest'
+import { describeServerFaults } from '../survival.js'
 
 vi.setConfig({ testTimeout: 180_000 })
 
-// This file kills its server, so it has one of its own; without any, it says so like the others.
-withServer('libsql', () => {
-  let server: TestServer
-  beforeAll(async () => {
-    server = await startServer('libsql', { own: true })
-  }, 60_000)
-  afterAll(() => server.stop())
-
-  describe.each([
-    { way: 'HTTP', speaks: 'http', over: (url: string) => url },
-    { way: 'a web socket', speaks: 'tcp', over: (url: string) => url.replace(/^http/, 'ws') },
-  ] as const)('over $way', ({ speaks, over }) => {
-    describeSurvival({ describe, test }, 'LibsqlStore', {
-      capabilities: { shared: true },
-      open: ({ address = '', ...options }) => LibsqlStore.connect({ url: address }, options),
-      address: () => over(server.url),
-      speaks,
-      server: { kill: () => server.kill(), restart: () => server.restart() },
-      program: new URL('../programs/faults-writer.ts', import.meta.url),
-    })
-  })
-})
+describeServerFaults(0.1)

@@ -1,0 +1,3 @@
+import { describeServerFaults } from './survival.js'
+
+describeServerFaults(0.02)
