@@ -1,6 +1,6 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -26,6 +26,13 @@ export function freshFile(): string {
   const { folder, remove } = newFolder()
   onTestFinished(remove)
   return `file:${join(folder, 'harel.db')}`
+}
+
+/** A copy of a database that Python harel has written. */
+export function pythonFile(name: string): string {
+  const url = freshFile()
+  copyFileSync(join(import.meta.dirname, 'vectors', `${name}.db`), pathOf(url))
+  return url
 }
 
 /** The path of a file's URL. */
@@ -64,7 +71,7 @@ export const everything = (name: string): CommitChanges => ({
   trace: { event: 'Tick' },
 })
 
-const TABLES = ['executions', 'outbox', 'processed_events', 'timers', 'spawns', 'trace']
+export const TABLES = ['executions', 'outbox', 'processed_events', 'timers', 'spawns', 'trace']
 
 /** How many rows each table of the store has, in the order of a commit's parts. */
 export async function rows(client: Client, prefix = 'harel'): Promise<number[]> {

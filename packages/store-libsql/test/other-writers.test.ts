@@ -1,17 +1,10 @@
-import { copyFileSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { canonical } from '@harel-tooling/canonical'
 import { describe, expect, test } from 'vitest'
-import { clientOf, everything, execution, freshFile, open, pathOf, run } from './helpers.js'
+import { clientOf, everything, execution, freshFile, open, pythonFile, run } from './helpers.js'
 
 const vector = (name: string) => join(import.meta.dirname, 'vectors', name)
-
-/** A copy of a database that Python harel has written. */
-function pythonFile(name: string): string {
-  const url = freshFile()
-  copyFileSync(vector(`${name}.db`), pathOf(url))
-  return url
-}
 
 describe.each([
   { name: 'scenario', ns: 'chk-' },

@@ -2,8 +2,9 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LibsqlStore } from '@harel/store-libsql'
+import { scenarios, type UnderFaults } from '@harel/store-testing/faults'
 import { expect, test } from 'vitest'
-import { clientOf, freshFile, open, pathOf, rows, run, start } from './helpers.js'
+import { clientOf, freshFile, open, pathOf, pythonFile, rows, run, start, TABLES } from './helpers.js'
 import { expectAcknowledged, expectWhole } from './written.js'
 
 const WRITERS = 4
@@ -37,6 +38,36 @@ test('ten processes may open an empty file at once (B42)', async () => {
   await Promise.all(Array.from({ length: 10 }, (_, n) => run('open.ts', url, `e${n}`)))
   const client = clientOf({ url })
   expect(await rows(client)).toEqual([10, 0, 0, 0, 0, 0])
+  expect((await client.execute('PRAGMA integrity_check')).rows).toMatchObject([{ integrity_check: 'ok' }])
+})
+
+test('ten processes may open the tables of Python at once, all write, and nothing of what was there is lost (B42)', async () => {
+  const seed = 7
+  const url = pythonFile('scenario')
+  const client = clientOf({ url })
+  const queries: string[] = []
+  for (const table of TABLES) {
+    const { columns } = await client.execute(`SELECT * FROM harel_${table}`)
+    await client.execute(`ALTER TABLE harel_${table} RENAME TO harel_${seed}_${table}`)
+    queries.push(`SELECT ${columns} FROM harel_${seed}_${table} ORDER BY 1, 2`)
+  }
+  const stored = async () => (await client.batch(queries)).map((result) => result.rows)
+  const before = await stored()
+  expect(before[0]).toHaveLength(18)
+  const under: UnderFaults = {
+    capabilities: { shared: true },
+    open: ({ address = '', ...options }) => LibsqlStore.connect({ url: address }, options),
+    address: () => url,
+    program: new URL('programs/faults-writer.ts', import.meta.url),
+  }
+  const opening = scenarios.find(({ name }) => name === 'opening')
+  expect(await opening?.run({ under, seed, scale: 0.05 })).toMatchObject({
+    acknowledged: 50,
+    lost: [],
+    doubled: [],
+    breaches: [],
+  })
+  expect(await stored()).toEqual(before)
   expect((await client.execute('PRAGMA integrity_check')).rows).toMatchObject([{ integrity_check: 'ok' }])
 })
 

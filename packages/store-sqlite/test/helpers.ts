@@ -79,9 +79,11 @@ export const everything = (name: string): CommitChanges => ({
 export const execution = (id: string, fields: Partial<Execution> = {}): Execution =>
   newExecution({ id, definitionId: 'd', ...fields })
 
+/** The tables that Python has too. */
+export const tables = ['executions', 'outbox', 'processed_events', 'timers', 'spawns', 'trace']
+
 /** How many rows each table of a prefix has. */
 export function rows(db: Database, prefix = 'harel'): Record<string, number> {
-  const tables = ['executions', 'outbox', 'processed_events', 'timers', 'spawns', 'trace']
   return Object.fromEntries(
     tables.map((table) => [table, db.prepare(`SELECT COUNT(*) FROM ${prefix}_${table}`).pluck().get() as number]),
   )

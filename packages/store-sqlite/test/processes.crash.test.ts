@@ -2,9 +2,11 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreUnavailable } from '@harel/store-base'
-import { SqliteStore } from '@harel/store-sqlite'
+import { AsyncSqliteStore, SqliteStore } from '@harel/store-sqlite'
+import { scenarios, type UnderFaults } from '@harel/store-testing/faults'
+import type { Database } from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import { connect, execution, freshFile, rows, run, start, twins } from './helpers.js'
+import { connect, execution, freshFile, pythonFile, rows, run, start, tables, twins } from './helpers.js'
 import { expectWhole } from './written.js'
 
 const kinds = ['sync', 'async']
@@ -32,6 +34,45 @@ describe('several processes on one file', () => {
     await Promise.all(Array.from({ length: 10 }, (_, n) => run('open.ts', path, kinds[n % 2] ?? '', `e${n}`)))
     const db = connect(path)
     expect(rows(db).executions).toBe(10)
+    expect(db.pragma('integrity_check', { simple: true })).toBe('ok')
+  })
+})
+
+describe('ten processes that open the tables of Python at once', () => {
+  /** A file of Python's with another prefix, and what its tables hold in the columns that Python has made. */
+  function pythonFileWith(prefix: string): { path: string; db: Database; stored: () => unknown[] } {
+    const path = pythonFile('scenario')
+    const db = connect(path)
+    const queries = tables.map((table) => {
+      db.exec(`ALTER TABLE harel_${table} RENAME TO ${prefix}_${table}`)
+      const columns = db.prepare(`SELECT * FROM ${prefix}_${table}`).columns()
+      return `SELECT ${columns.map(({ name }) => name)} FROM ${prefix}_${table} ORDER BY 1, 2`
+    })
+    return { path, db, stored: () => queries.map((query) => db.prepare(query).raw().all()) }
+  }
+
+  test.each([
+    { store: 'AsyncSqliteStore', program: 'faults-writer.ts', open: AsyncSqliteStore.open },
+    { store: 'SqliteStore', program: 'faults-writer-sync.ts', open: SqliteStore.open },
+  ])('all write, and nothing of what was there is lost ($store) (B42)', async ({ program, open }) => {
+    const seed = 7
+    const { path, db, stored } = pythonFileWith(`harel_${seed}`)
+    const before = stored()
+    expect(before[0]).toHaveLength(18)
+    const under: UnderFaults = {
+      capabilities: { shared: true },
+      open: ({ address = '', ...options }) => open(address, options),
+      address: () => path,
+      program: new URL(`programs/${program}`, import.meta.url),
+    }
+    const opening = scenarios.find(({ name }) => name === 'opening')
+    expect(await opening?.run({ under, seed, scale: 0.05 })).toMatchObject({
+      acknowledged: 50,
+      lost: [],
+      doubled: [],
+      breaches: [],
+    })
+    expect(stored()).toEqual(before)
     expect(db.pragma('integrity_check', { simple: true })).toBe('ok')
   })
 })

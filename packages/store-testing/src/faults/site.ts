@@ -21,7 +21,7 @@ export interface UnderFaults {
   readonly server?: { kill(): Promise<void>; restart(): Promise<void> }
   /** A program that calls `runWriter(open)`, to be run and killed as a process of its own. */
   readonly program?: string | URL
-  /** Default: `harel`. */
+  /** Default: `harel`. The scenario `opening` adds `_` and its seed. */
   readonly prefix?: string
   /** How long any call may take, `close` included, before it counts as never ending, in milliseconds. Default: 60000. */
   readonly patienceMs?: number
