@@ -58,6 +58,7 @@ const probesOn =
         }
         return counts
       },
+      tables: async () => (await db().listCollections().toArray()).map(({ name }) => name).sort(),
     }
   }
 

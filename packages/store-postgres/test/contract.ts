@@ -48,6 +48,8 @@ const probesOn =
       const [row] = await sql().unsafe(`SELECT ${counts}`)
       return { ...row }
     },
+    tables: async () =>
+      (await sql()`SELECT oid::regclass::text AS name FROM pg_class ORDER BY 1`).map(({ name }) => name),
   })
 
 /** Every contract, in a database of this server, with these options of the driver. */

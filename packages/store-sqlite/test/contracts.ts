@@ -66,6 +66,7 @@ export function probesOn(path: string): (prefix: string) => Probes {
       const count = (table: string) => db().prepare<[], number>(`SELECT COUNT(*) FROM ${table}`).pluck().get() ?? 0
       return Object.fromEntries(tables.map(({ name }) => [name, count(name)]))
     },
+    tables: async () => db().prepare<[], string>('SELECT name FROM sqlite_master ORDER BY 1').pluck().all(),
   })
 }
 

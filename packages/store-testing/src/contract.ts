@@ -29,6 +29,8 @@ export interface Probes {
   insertOutboxText?(targetId: string, text: string): Promise<void>
   /** How many rows (keys, documents, …) there are of each kind. Counters from which seqs are taken are left out. */
   rows?(): Promise<Record<string, number>>
+  /** The names of all tables, collections and the like in the database, whatever their prefix. */
+  tables?(): Promise<readonly string[]>
 }
 
 /** How long the random sequences are and how many. `HAREL_TEST_SEED` and `HAREL_TEST_RUNS` go before these. */
@@ -88,10 +90,9 @@ const NEEDS = {
       ? 'there is no way to open another handle'
       : !capabilities.shared && 'every handle has a database of its own',
   durable: ({ capabilities }: Facts) => !capabilities.durable && 'nothing outlives the store',
-  transactions: ({ capabilities, synchronous }: Facts) =>
-    !capabilities.transactions
-      ? 'the store has no transactions'
-      : synchronous && 'the transactions of a synchronous store take synchronous work',
+  transactions: ({ capabilities }: Facts) => !capabilities.transactions && 'the store has no transactions',
+  asynchronous: ({ synchronous }: Facts) =>
+    synchronous && 'the transactions of a synchronous store take synchronous work',
   executionText: ({ probes }: Facts) => probes.executionText === undefined && 'no probe for stored payloads',
   insertExecutionText: ({ probes }: Facts) =>
     probes.insertExecutionText === undefined && 'no probe that stores a payload',

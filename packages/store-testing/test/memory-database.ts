@@ -328,6 +328,7 @@ export class MemoryDatabase {
         spawns: tables.spawns.size,
         definitions: tables.definitions.size,
       }),
+      tables: async () => [...this.#tables.keys()],
     }
   }
 }

@@ -5,122 +5,28 @@ import {
   type ExecutionStore,
   InvalidArgument,
   InvalidCursor,
+  InvalidPrefix,
   newEvent,
   STATUSES,
+  type SyncExecutionStore,
 } from '@harel/store-base'
 import * as fc from 'fast-check'
-import { assertionOf, type Contract } from '../contract.js'
+import { assertionOf, type CheckContext, type Contract, isSynchronous, type ModelOptions } from '../contract.js'
 import { cleanUp, execution, loaded, outboxOf, rejection, spawnsOf, stateOf, stored, timersOf } from '../fixtures.js'
 import { budgetOf } from '../model/budget.js'
-
-/** What means something to one of the languages that stores speak, or to JavaScript. */
-const FRAGMENTS = [
-  "'",
-  '"',
-  '`',
-  ';',
-  '--',
-  '/*',
-  '\\',
-  '%',
-  '_',
-  '*',
-  '?',
-  '[',
-  ']',
-  '{',
-  '}',
-  '(',
-  ')',
-  '<',
-  '>',
-  '=',
-  '&',
-  '#',
-  '$',
-  '@',
-  ':',
-  '::',
-  '/',
-  '..',
-  '|',
-  '!',
-  '~',
-  '^',
-  '+',
-  ',',
-  '.',
-  ' ',
-  '\t',
-  '\n',
-  '\r',
-  '\u0001',
-  '\u007f',
-  '\u2028',
-  '\ufeff',
-  '\uffff',
-  '\u{10ffff}',
-  'é',
-  'e\u0301',
-  'İ',
-  'ß',
-  '😀',
-  '\0',
-  '\ud800',
-  '\udc00',
-  'x'.repeat(400),
-  '0',
-  '-1',
-  '1e5',
-  'NaN',
-  'null',
-  'true',
-  'undefined',
-  '__proto__',
-  'constructor',
-  'toString',
-  'hasOwnProperty',
-  '$ne',
-  '$where',
-  '$ref',
-  '$id',
-  '_bsontype',
-  "' OR '1'='1",
-  "'; DROP TABLE harel_executions; --",
-  ']] return redis.call("FLUSHALL") --',
-  '#{process.exit()}',
-  '{"$gt":""}',
-  '%00',
-  '%s',
-  '{0}',
-  'seq:',
-  'trace:',
-  'harel:',
-  'seq',
-  'outbox',
-  'executions',
-  'id',
-]
-
-const text = fc.oneof(
-  {
-    weight: 3,
-    arbitrary: fc.array(fc.constantFrom(...FRAGMENTS), { minLength: 1, maxLength: 4 }).map((all) => all.join('')),
-  },
-  { weight: 2, arbitrary: fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }) },
-  { weight: 1, arbitrary: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }) },
-)
+import { fragment, hostileText } from './hostile-fragments.js'
+import { transactionOf } from './transactions.js'
 
 /** A text for each place that takes one. */
 const texts = fc.record({
-  id: text,
-  target: text,
-  child: text,
-  event: text,
-  path: text,
-  definition: text,
-  version: text,
-  value: text,
+  id: hostileText,
+  target: hostileText,
+  child: hostileText,
+  event: hostileText,
+  path: hostileText,
+  definition: hostileText,
+  version: hostileText,
+  value: hostileText,
 })
 type Texts = typeof texts extends fc.Arbitrary<infer T> ? T : never
 
@@ -129,8 +35,16 @@ const isKey = (key: string): boolean => key.isWellFormed() && !key.includes('\0'
 
 const KEYS = ['id', 'target', 'child', 'event', 'path', 'definition'] as const
 
+/** How a commit is made. */
+type Commit = (execution: Execution, changes: CommitChanges) => Promise<number[]>
+
 /** Writes one of everything with these texts in every way that there is, reads it in as many, and purges it. */
-async function tryKeys(store: ExecutionStore, ns: string, given: Texts): Promise<void> {
+async function tryKeys(
+  store: ExecutionStore,
+  ns: string,
+  given: Texts,
+  commit: Commit = store.commit.bind(store),
+): Promise<void> {
   const keys = Object.fromEntries(KEYS.map((name) => [name, ns + given[name]])) as Record<(typeof KEYS)[number], string>
   const { value } = given
   const held: Execution = execution('', keys.id, {
@@ -159,7 +73,7 @@ async function tryKeys(store: ExecutionStore, ns: string, given: Texts): Promise
     trace: { value: given.value },
   }
   if (!KEYS.every((name) => isKey(keys[name])) || !given.value.isWellFormed()) {
-    const error = await store.commit(held, changes).then(
+    const error = await commit(held, changes).then(
       () => assert.fail('a text that is no key, or that JSON cannot carry, is taken'),
       (refusal: unknown) => refusal as { code?: unknown },
     )
@@ -168,7 +82,7 @@ async function tryKeys(store: ExecutionStore, ns: string, given: Texts): Promise
     assert.deepEqual(await store.idsWithPrefix(ns), [])
     return
   }
-  const [seq] = await store.commit(held, changes)
+  const [seq] = await commit(held, changes)
   assert.deepEqual(await loaded(store, keys.id), held)
   assert.deepEqual(await store.loadForEvent(keys.id, keys.event), { execution: held, processed: true })
   const [entry] = (await outboxOf(store, ns)).filter((one) => one.seq === seq)
@@ -250,6 +164,56 @@ async function askFor(store: ExecutionStore, ns: string, { id, version, value }:
   }
 }
 
+/** Plays this with random texts until its time is over. */
+async function withTexts<T>(given: fc.Arbitrary<T>, model: ModelOptions, play: (given: T) => Promise<void>) {
+  const { seed, runs, deadline } = budgetOf(model)
+  const property = fc.asyncProperty(given, play)
+  for (let run = seed; run < seed + runs && performance.now() < deadline; run++) {
+    await fc.assert(property, { seed: run, numRuns: 1, unbiased: true })
+  }
+}
+
+/** Stores something that nobody may touch. What comes of it tells what is stored, but for definitions, which nothing removes. */
+async function plantBystander(context: CheckContext): Promise<() => Promise<unknown>> {
+  const { store, ns } = context
+  await stored(store, ns, 'bystander', {}, { processedEventId: `${ns}bystander-ev`, trace: { n: 1 } })
+  return async () => {
+    const { rows = {}, ...state } = await stateOf(context, [], [`${ns}bystander-ev`])
+    return { ...state, rows: Object.entries(rows).filter(([kind]) => !kind.includes('definition')) }
+  }
+}
+
+/** Commits in a transaction of the caller's, whose work then throws this error, if there is one. */
+function commitIn(context: CheckContext): (...commit: [...Parameters<Commit>, failure?: Error]) => Promise<number[]> {
+  const { original } = context
+  const end = <T>(result: T, failure: Error | undefined): T => {
+    if (failure !== undefined) throw failure
+    return result
+  }
+  if (!isSynchronous(original)) {
+    const transaction = transactionOf(context)
+    return (execution, changes, failure) =>
+      transaction(async (inside) => end(await inside.commit(execution, changes), failure))
+  }
+  const { transaction } = original as unknown as { transaction<T>(work: (store: SyncExecutionStore) => T): T }
+  return async (execution, changes, failure) =>
+    transaction.call(original, (inside: SyncExecutionStore) =>
+      end(inside.commit(execution, changes), failure),
+    ) as number[]
+}
+
+/** The rule for prefixes, written down a second time. */
+const isPrefix = (text: string): boolean => /^[A-Za-z_]\w{0,29}$/.test(text) && !text.includes('\n')
+
+const prefixes = fc.oneof(
+  hostileText,
+  fragment.map((text) => `harel${text}`),
+  fragment.map((text) => `${text}harel`),
+)
+
+/** Words that mean something elsewhere, and may be prefixes. Few, for on most backends each makes tables that stay. */
+const TAKEN = ['__proto__', 'hasOwnProperty', 'executions']
+
 export const hostileTextContract: Contract = {
   name: 'hostile-text',
   checks: [
@@ -258,17 +222,11 @@ export const hostileTextContract: Contract = {
       reports: ['B31', 'B100'],
       async run(context) {
         const { store, ns, model } = context
-        await stored(store, ns, 'bystander', {}, { processedEventId: `${ns}bystander-ev`, trace: { n: 1 } })
-        const own = `${ns}own/`
-        const look = async () => {
-          const { rows = {}, ...state } = await stateOf(context, [], [`${ns}bystander-ev`])
-          // Nothing removes definitions.
-          return { ...state, rows: Object.entries(rows).filter(([kind]) => !kind.includes('definition')) }
-        }
+        const look = await plantBystander(context)
         const before = await look()
+        const own = `${ns}own/`
         const polluted = Object.getOwnPropertyNames(Object.prototype).length
-        const { seed, runs, deadline } = budgetOf(model)
-        const property = fc.asyncProperty(texts, async (given) => {
+        await withTexts(texts, model, async (given) => {
           try {
             // Definitions stay, so those of earlier runs must not be what nobody has stored.
             await askFor(store, `${ns}absent/`, given)
@@ -277,11 +235,63 @@ export const hostileTextContract: Contract = {
             await cleanUp(store, own)
           }
         })
-        for (let run = seed; run < seed + runs && performance.now() < deadline; run++) {
-          await fc.assert(property, { seed: run, numRuns: 1, unbiased: true })
-        }
         assert.deepEqual(await look(), before)
         assert.equal(Object.getOwnPropertyNames(Object.prototype).length, polluted)
+      },
+    },
+    {
+      title: 'any text in a transaction is stored to the letter when it ends, and leaves nothing when it fails',
+      reports: ['B31', 'B100'],
+      needs: ['transactions'],
+      async run(context) {
+        const { store, ns, model } = context
+        const look = await plantBystander(context)
+        const before = await look()
+        const own = `${ns}own/`
+        const commit = commitIn(context)
+        await withTexts(texts, model, async (given) => {
+          try {
+            await tryKeys(store, own, given, async (held, changes) => {
+              const failure = new Error('the work has failed')
+              const error: unknown = await commit(held, changes, failure).catch((thrown: unknown) => thrown)
+              assert.equal(held.version, 0)
+              assert.deepEqual(await look(), before)
+              if (error !== failure) throw error
+              const { id } = held
+              assert.equal(await store.isProcessed(id, changes.processedEventId ?? ''), false)
+              assert.deepEqual(await store.readTrace(id), [])
+              return commit(held, changes)
+            })
+          } finally {
+            await cleanUp(store, own)
+          }
+        })
+        assert.deepEqual(await look(), before)
+      },
+    },
+    {
+      title: 'a prefix of any text is refused with what is allowed, and nothing is created, or is like any other',
+      reports: ['B31', 'B100'],
+      needs: ['shared'],
+      async run(context) {
+        const { open, ns, model, probes } = context
+        const look = await plantBystander(context)
+        const before = await look()
+        const tables = await probes.tables?.()
+        await withTexts(prefixes, model, async (prefix) => {
+          if (isPrefix(prefix)) return
+          const { message } = await rejection(() => open({ prefix }), InvalidPrefix, JSON.stringify(prefix))
+          assert.match(message, /letter.*30/s)
+        })
+        assert.deepEqual(await probes.tables?.(), tables)
+        for (const prefix of TAKEN) {
+          const other = await open({ prefix })
+          assert.deepEqual(await other.idsWithPrefix(ns), [])
+          for (const given of fc.sample(texts, { seed: budgetOf(model).seed, numRuns: 3 })) {
+            await tryKeys(other, `${ns}own/`, given).finally(() => cleanUp(other, `${ns}own/`))
+          }
+          assert.deepEqual(await look(), before)
+        }
       },
     },
   ],

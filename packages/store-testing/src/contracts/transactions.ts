@@ -6,7 +6,8 @@ import { everything, execution, loaded, outboxOf, stateOf, stored } from '../fix
 /** Runs work in a transaction of the caller's. What the work throws comes out of it, and nothing stays. */
 type Transaction = <T>(work: (store: ExecutionStore, handle: unknown) => Promise<T>) => Promise<T>
 
-const transactionOf = ({ original }: CheckContext): Transaction => {
+/** How a transaction of an asynchronous store is begun. */
+export const transactionOf = ({ original }: CheckContext): Transaction => {
   const { transaction } = original as unknown as { transaction: Transaction }
   return transaction.bind(original)
 }
@@ -16,7 +17,7 @@ export const transactionContract: Contract = {
   checks: [
     {
       title: 'everything that was committed in a transaction is stored when it ends, and its result is returned',
-      needs: ['transactions'],
+      needs: ['transactions', 'asynchronous'],
       async run(context) {
         const { store, ns } = context
         const [a, b] = [execution(ns, 'a'), execution(ns, 'b')]
@@ -38,7 +39,7 @@ export const transactionContract: Contract = {
     },
     {
       title: 'what the work throws comes out of the transaction, nothing is stored, and versions are as before',
-      needs: ['transactions'],
+      needs: ['transactions', 'asynchronous'],
       async run(context) {
         const { store, ns } = context
         const held = await stored(store, ns)
@@ -63,7 +64,7 @@ export const transactionContract: Contract = {
     },
     {
       title: 'a conflict in a transaction that is let out undoes it',
-      needs: ['transactions'],
+      needs: ['transactions', 'asynchronous'],
       async run(context) {
         const { store, ns } = context
         const held = await stored(store, ns)
@@ -79,7 +80,7 @@ export const transactionContract: Contract = {
     },
     {
       title: 'the store of a transaction cannot be used after its end',
-      needs: ['transactions'],
+      needs: ['transactions', 'asynchronous'],
       async run(context) {
         const { ns } = context
         const held = execution(ns)
@@ -91,7 +92,7 @@ export const transactionContract: Contract = {
     },
     {
       title: 'what a transaction has written is not seen before it ends',
-      needs: ['transactions', 'shared'],
+      needs: ['transactions', 'asynchronous', 'shared'],
       async run(context) {
         const { open, ns } = context
         const other = await open()
@@ -106,7 +107,7 @@ export const transactionContract: Contract = {
     },
     {
       title: 'transactions one after the other all work, after a failed one too',
-      needs: ['transactions'],
+      needs: ['transactions', 'asynchronous'],
       async run(context) {
         const { store, ns } = context
         for (let n = 0; n < 4; n++) {

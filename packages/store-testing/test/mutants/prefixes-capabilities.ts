@@ -50,6 +50,32 @@ export const prefixMutants: readonly Mutant[] = [
       database.open({ ...options, prefix: options.prefix.replace(/\W|^\d/g, '_').slice(0, 30) || '_' }),
   },
   {
+    name: 'trims a prefix',
+    open: (database) => (options) => database.open({ ...options, prefix: options.prefix.trim() }),
+  },
+  {
+    name: 'makes tables before it refuses a prefix',
+    open: (database) => (options) => {
+      database.tables(options.prefix.replace(/\W/g, '_'))
+      return database.open(options)
+    },
+  },
+  {
+    name: 'does not say which prefixes are allowed',
+    open: (database) => (options) => {
+      try {
+        return database.open(options)
+      } catch (error) {
+        throw Object.assign(new InvalidPrefix(options.prefix), { message: 'invalid prefix', cause: error })
+      }
+    },
+  },
+  {
+    name: 'looks prefixes up among the members of an object',
+    open: (database) => (options) =>
+      database.open({ ...options, prefix: options.prefix in {} ? 'harel' : options.prefix }),
+  },
+  {
     name: 'does not open twice under a word of its query language',
     open: (database) => {
       const opened = new Set<string>()

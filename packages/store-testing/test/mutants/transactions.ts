@@ -1,4 +1,4 @@
-import { type ExecutionStore, StoreUnavailable } from '@harel/store-base'
+import { type ExecutionStore, InvalidArgument, StoreUnavailable } from '@harel/store-base'
 import { Tables, type Transaction } from '../memory-database.js'
 import { type Mutant, override } from './mutant.js'
 
@@ -87,5 +87,51 @@ export const transactionMutants: readonly Mutant[] = [
         })?.(store) ?? {}
       )
     },
+  },
+  {
+    name: 'doubles the quotes in what a transaction has written',
+    store: transaction(
+      (honest) => (work) =>
+        honest(async (inside, tables) => {
+          const result = await work(inside, tables)
+          for (const row of tables.executions.values()) row.data = row.data.replaceAll("'", "''")
+          return result
+        }),
+    ),
+  },
+  {
+    name: 'takes in a transaction what it must refuse, and stores nothing',
+    store: transaction(
+      (honest) => (work) =>
+        honest((inside, tables) => {
+          const commit: ExecutionStore['commit'] = async (execution, changes) => {
+            try {
+              return await inside.commit(execution, changes)
+            } catch (error) {
+              if (error instanceof InvalidArgument) return []
+              throw error
+            }
+          }
+          return work(override(inside, { commit }), tables)
+        }),
+    ),
+  },
+  {
+    name: 'keeps a step of a failed transaction on an execution with a percent sign in its id',
+    store: transaction((honest, store) => async (work) => {
+      const ids: string[] = []
+      try {
+        return await honest((inside, tables) => {
+          const commit: ExecutionStore['commit'] = (execution, changes) => {
+            ids.push(execution.id)
+            return inside.commit(execution, changes)
+          }
+          return work(override(inside, { commit }), tables)
+        })
+      } catch (error) {
+        for (const id of ids) if (id.includes('%')) await store.appendTrace(id, {}).catch(() => {})
+        throw error
+      }
+    }),
   },
 ]
