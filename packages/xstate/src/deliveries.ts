@@ -3,8 +3,9 @@
  * the attempts, carries the last error, and has a timer for the next one: so it survives restarts on every store, holds up
  * nothing behind it, and costs nothing until it is due. After the last attempt the execution is FAILED: parked.
  */
-import { type Execution, executions, type JsonValue, newExecution, StoreConflict } from '@harel/store-base'
+import { type Execution, executions, isFinished, type JsonValue, newExecution, StoreConflict } from '@harel/store-base'
 import { ControlRefused, isFinal, UnknownExecution, UnknownMachine } from './errors.js'
+import type { Firing } from './handle.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import { DELIVERY, hashOf, RETRY_PATH } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
@@ -108,17 +109,20 @@ export class Deliveries {
   }
 
   /** Another attempt, when its time has come. */
-  async retry(id: string): Promise<void> {
+  async retry(id: string): Promise<Firing> {
     const delivery = await this.#host.store.load(id)
-    if (delivery?.status !== 'RUNNING') return
+    if (delivery === undefined) return 'gone'
     const found = deliveryOf(delivery)
     if (found === undefined) throw UnknownMachine.foreign(delivery)
+    if (delivery.status === 'FAILED' || isFinished(delivery.status)) return 'gone'
+    // Held from outside of this package.
+    if (delivery.status !== 'RUNNING') return 'waiting'
     const { work, attempts } = found
     let failure: { error: unknown } | undefined
     try {
       if (await perform(this.#host, work)) {
         await this.#host.store.purge(id, delivery.version)
-        return
+        return 'fired'
       }
     } catch (error) {
       failure = { error }
@@ -133,6 +137,7 @@ export class Deliveries {
       draft.timers.set(RETRY_PATH, { action: 'schedule', path: RETRY_PATH, fireAt: this.#pause(attempts) })
       return { result: undefined, draft }
     })
+    return 'fired'
   }
 
   /** All that is parked, in constant memory. */

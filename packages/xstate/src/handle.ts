@@ -162,7 +162,7 @@ const isStale = (stored: PersistedMachine, { kind, data }: HarelEvent): boolean 
 const isHeldElsewhere = ({ status }: Execution, { stored }: Found): boolean =>
   status === 'SUSPENDED' && stored.suspendedBy === undefined
 
-/** `gone`: the timer is not armed for this moment any more. `waiting`: it is, and must not fire yet. */
+/** `gone`: there is nothing left for the timer to do. `waiting`: there is, and not yet, or not by this process. */
 export type Firing = 'fired' | 'gone' | 'waiting'
 
 /** Lets a delayed event of a machine take place. */

@@ -11,6 +11,7 @@ import {
 import { pause } from './concurrency.js'
 import { type Effect, runEffect } from './effect.js'
 import { isFinal, UnknownMachine } from './errors.js'
+import type { Firing } from './handle.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import {
   end,
@@ -105,38 +106,38 @@ export class Invocations {
   /**
    * Takes up what nobody has any more: its lease has run out.
    *
-   * @returns false if this process has no room for it, or runs it
+   * @returns `waiting` if this process has no room for it, or runs it; `gone` if it has ended, or somebody else has it
    * @throws UnknownMachine
    */
-  async takeUp(id: string): Promise<boolean> {
+  async takeUp(id: string): Promise<Firing> {
     const running = this.#running.get(id)
     running?.look()
-    if (running !== undefined) return false
-    if (this.#reserve()) {
-      await this.#take(id)
-      return true
-    }
+    if (running !== undefined) return 'waiting'
+    if (this.#reserve()) return (await this.#take(id)) ? 'fired' : 'gone'
     if (this.#waiting.size < MOST_WAITING) this.#waiting.add(id)
-    return false
+    return 'waiting'
   }
 
   /** With room that was reserved. */
-  async #take(id: string): Promise<void> {
+  async #take(id: string): Promise<boolean> {
+    let taken: PersistedInvoked | undefined
     try {
-      const taken = await this.#taken(id)
+      taken = await this.#taken(id)
       if (taken !== undefined) this.#run(id, taken, logicOf(this.#host, taken))
     } finally {
       this.#reserved -= 1
     }
     this.#next()
+    return taken !== undefined
   }
 
   /** Leases it to this process, unless somebody else has it. */
   #taken(id: string): Promise<PersistedInvoked | undefined> {
     const { clock, maxAttempts } = this.#host.settings
     return update<PersistedInvoked | undefined>(this.#host, id, undefined, ({ execution }) => {
-      if (execution === undefined || isFinished(execution.status)) return { result: undefined }
+      if (execution === undefined) return { result: undefined }
       const stored = readInvoked(execution)
+      if (isFinished(execution.status)) return { result: undefined }
       // The lease may have been renewed since it was found to have run out.
       if (stored.owner !== null && (stored.until ?? 0) > clock()) return { result: undefined }
       logicOf(this.#host, stored)

@@ -1,6 +1,7 @@
 /** What there is to do for executions besides the events from outside, and how it is done. */
 import {
   type CorruptRecord,
+  type DueTimer,
   ExecutionAlreadyExists,
   type HarelEvent,
   type QueuePage,
@@ -8,7 +9,7 @@ import {
   StoreConflict,
 } from '@harel/store-base'
 import { UnknownMachine } from './errors.js'
-import { fireTimer, handleEvent, start } from './handle.js'
+import { type Firing, fireTimer, handleEvent, start } from './handle.js'
 import type { Host } from './host.js'
 import type { Definition } from './machines.js'
 import { CONTINUE, INVOKED, LEASE_PATH, RETRY_PATH, type StartData, takenId } from './reserved.js'
@@ -69,10 +70,8 @@ export async function perform(host: Host, work: Work, isFresh = false): Promise<
     }
     if (work.kind === 'spawn') await startChild(host, work, isFresh)
     else if (work.kind === 'unreadable') await readAgain(host, work)
-    else if (work.path === LEASE_PATH) return await host.invocations.takeUp(work.executionId)
-    else if (work.path === RETRY_PATH) await host.deliveries.retry(work.executionId)
     else {
-      const firing = await fireTimer(host, work.executionId, work.path, work.fireAt)
+      const firing = await fire(host, work)
       if (firing === 'waiting') return false
       // Whoever has seen to that did not know this one: it would be found due for ever.
       if (firing === 'gone') await host.store.deleteTimer(work.executionId, work.path, work.fireAt)
@@ -82,6 +81,12 @@ export async function perform(host: Host, work: Work, isFresh = false): Promise<
     if (error instanceof UnknownMachine) return false
     throw error
   }
+}
+
+function fire(host: Host, { executionId, path, fireAt }: DueTimer): Promise<Firing> {
+  if (path === LEASE_PATH) return host.invocations.takeUp(executionId)
+  if (path === RETRY_PATH) return host.deliveries.retry(executionId)
+  return fireTimer(host, executionId, path, fireAt)
 }
 
 /** What stands in the way of reading it; undefined: nothing does, or it is gone. */
