@@ -11,7 +11,7 @@ import sys
 from urllib.parse import urlsplit
 
 from harel import DurableRunner, definition_from_dsl, testing
-from harel.engine import aio_store
+from harel.engine import aio_store, control
 from harel.engine.execution import Execution, Status
 from harel.engine.store import (
     DynamoDBStore,
@@ -221,6 +221,28 @@ def add(store, id, by):
         return False
 
 
+class Control:
+    """Commands on executions, and what a monitor shows of them: whoever runs them does not matter to it."""
+
+    def __init__(self, store):
+        self.store = store
+
+    def command(self, name, id):
+        commands = {"suspend": control.suspend, "resume": control.resume, "terminate": control.terminate}
+        commands[name](self.store, id)
+        return self.show(id)
+
+    def show(self, id):
+        shown = self.store.load(id)
+        return None if shown is None else [shown.status.value, shown.active_path]
+
+    def list(self, filters):
+        return sorted([s.id, s.definition_id, s.status.value, s.active_path] for s in summaries(self.store, **filters))
+
+    def purge(self, id):
+        return control.purge(self.store, id)
+
+
 class Drive:
     """Runs a machine of Python's, step by step, at a time that stands still within a step."""
 
@@ -259,6 +281,7 @@ def main(url, prefix):
     open_store, open_async_store, ordered = STORES[url.split(":")[0].split("+")[0]]
     store = open_store(*place(url), prefix=prefix)
     drive = Drive(store)
+    commands = Control(store)
     verbs = {
         "play": lambda part: play(store, part),
         "canonical": lambda *arguments: canonical(store, *arguments),
@@ -270,6 +293,10 @@ def main(url, prefix):
         "create": drive.create,
         "send": drive.send,
         "wait": drive.wait,
+        "command": commands.command,
+        "show": commands.show,
+        "list": commands.list,
+        "purge": commands.purge,
     }
     for line in sys.stdin:
         verb, *arguments = json.loads(line)

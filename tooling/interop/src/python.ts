@@ -59,6 +59,26 @@ export class PythonStore implements AsyncDisposable {
     return this.#call('wait', seconds)
   }
 
+  /** A command of its control plane: the status and the path that come of it. */
+  command(name: 'suspend' | 'resume' | 'terminate', id: string): Promise<unknown> {
+    return this.#call('command', name, id)
+  }
+
+  /** The status and the path of an execution; null if there is none. */
+  show(id: string): Promise<unknown> {
+    return this.#call('show', id)
+  }
+
+  /** Id, definition, status and path of each execution that the filters of its `list_executions` let through. */
+  list(filters: { roots_only?: boolean; definition_id?: string } = {}): Promise<unknown> {
+    return this.#call('list', filters)
+  }
+
+  /** Removes a finished tree by its control plane. */
+  async purge(id: string): Promise<boolean> {
+    return (await this.#call('purge', id)) === true
+  }
+
   /** Loads, counts `by` in the context, and commits; false when somebody was faster. */
   async add(id: string, by: string): Promise<boolean> {
     return (await this.#call('add', id, by)) === true
