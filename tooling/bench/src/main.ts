@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { backends } from './backends/index.ts'
 import { describeMachine } from './machine.ts'
+import { allCharts } from './report/charts.ts'
+import { svg } from './report/drawing.ts'
 import { writeReport } from './report/page.ts'
 import { table } from './report/table.ts'
 import { missed, type Result, toJson } from './results.ts'
@@ -70,6 +72,7 @@ async function main(): Promise<void> {
   }
   console.log(`\n${table(results)}`)
   if (settings.json !== undefined) writeFileSync(settings.json, toJson(results))
+  if (settings.chart !== undefined) writeFileSync(settings.chart, svg(allCharts(results)))
   if (settings.check && missed(results) > 0) process.exitCode = 1
 }
 

@@ -23,6 +23,8 @@ export interface Settings {
   readonly concurrency: readonly number[]
   /** Where to write the results as JSON. */
   readonly json: string | undefined
+  /** Where to draw the results, as SVG. */
+  readonly chart: string | undefined
   /** A page without its ending, whose figures are written anew. */
   readonly report: string | undefined
   /** Fail when a target is missed. */
@@ -60,6 +62,7 @@ export const HELP = `npm run bench -- [options]
   --rows N        executions in the large database (1000000)
   --dir DIR       where to make the databases (the system's temporary folder)
   --json FILE     write the results to a file, as an array
+  --chart FILE    draw the results into a file, as SVG
   --report PAGE   write the figures of PAGE.md anew, with charts in the folder PAGE: all workloads and sizes of payloads,
                   half a second for each variant, where nothing else is said
   --check         exit with 1 when a target is missed
@@ -78,6 +81,8 @@ const integers = (option: string, text: string): number[] =>
 // npm and pnpm run scripts in the package's own folder, and say where they were called.
 const atCaller = (path: string): string => resolve(process.env.INIT_CWD ?? '', path)
 
+const fileAt = (path: string | undefined): string | undefined => (path === undefined ? undefined : atCaller(path))
+
 /** @throws Error with what is wrong */
 export function readArguments(args: readonly string[]): Settings & { help: boolean; list: boolean } {
   const { values } = parseArgs({
@@ -93,6 +98,7 @@ export function readArguments(args: readonly string[]): Settings & { help: boole
       rows: { type: 'string', default: '1000000' },
       dir: { type: 'string', default: tmpdir() },
       json: { type: 'string' },
+      chart: { type: 'string' },
       report: { type: 'string' },
       check: { type: 'boolean', default: false },
       list: { type: 'boolean', default: false },
@@ -104,8 +110,9 @@ export function readArguments(args: readonly string[]): Settings & { help: boole
     ...values,
     backend: values.backend?.split(',') ?? [],
     dir: atCaller(values.dir),
-    json: values.json === undefined ? undefined : atCaller(values.json),
-    report: values.report === undefined ? undefined : atCaller(values.report),
+    json: fileAt(values.json),
+    chart: fileAt(values.chart),
+    report: fileAt(values.report),
     seconds: positive('seconds', values.seconds ?? (isReport ? '0.5' : '5')),
     workload: (values.workload ?? (isReport ? 'all' : undefined))?.split(','),
     payload: integers('payload', values.payload ?? (isReport ? '600,20000,200000' : String(BYTES))),

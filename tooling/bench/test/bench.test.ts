@@ -118,6 +118,22 @@ describe('the program', () => {
     for (const result of results) expect(Object.keys(result)).toEqual([...members, 'ratioToDriver', 'ratioToBestPeer'])
   }, 120_000)
 
+  test('draws what was measured into one file', () => {
+    const { results } = measured(
+      ...['--backend', 'sqlite', '--workload', 'load,growth', '--rows', '1000', '--concurrency', '1,16'],
+      ...['--chart', 'run.svg'],
+    )
+    const drawn = readFileSync(join(folder, 'run.svg'), 'utf8')
+    expect(drawn).not.toMatch(/NaN|undefined|Infinity/)
+    const loads = results.filter(({ workload }) => workload === 'load')
+    expect(drawn.match(/<rect /g)).toHaveLength(loads.length)
+    for (const { variant } of loads) expect(drawn).toContain(`>${variant}</text>`)
+    for (const title of ['load, one by one', 'load, 16 at once', 'list-deep, by hand']) {
+      expect(drawn).toContain(`>${title}</text>`)
+    }
+    expect(readdirSync(folder).sort()).toEqual(['bench.json', 'run.svg'])
+  }, 120_000)
+
   test('measures listings of SQLite with every kind of filter', () => {
     const { results } = measured('--only', 'sqlite-listings', '--rows', '3000')
     expect(new Set(results.map(({ workload }) => workload)).size).toBe(8)

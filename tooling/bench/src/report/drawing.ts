@@ -1,5 +1,11 @@
 /** Charts as SVG: plain elements and attributes, readable on a light and on a dark page. */
 
+export interface Drawing {
+  readonly title: string
+  readonly height: number
+  readonly parts: readonly string[]
+}
+
 const WIDTH = 860
 const LABEL = 250
 const INK = '#6b7280'
@@ -14,13 +20,24 @@ const text = (x: number, y: number, content: string, more = ''): string =>
 const line = (x1: number, y1: number, x2: number, y2: number): string =>
   `<line x1="${x1.toFixed(1)}" y1="${y1.toFixed(1)}" x2="${x2.toFixed(1)}" y2="${y2.toFixed(1)}" stroke="${INK}" stroke-opacity="0.25"/>`
 
-const svg = (height: number, title: string, parts: readonly string[]): string =>
-  [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif" font-size="12" role="img" aria-label="${escapeXml(title)}">`,
-    text(0, 16, title, 'font-size="14" font-weight="600"'),
+const SPACE = 24
+
+/** The file of one drawing, or of some below each other. */
+export function svg(drawings: readonly Drawing[]): string {
+  const title = escapeXml(drawings.map((drawing) => drawing.title).join('; '))
+  let height = -SPACE
+  const parts = drawings.flatMap((drawing) => {
+    const top = height + SPACE
+    height = top + drawing.height
+    const heading = text(0, 16, drawing.title, 'font-size="14" font-weight="600"')
+    return [`<g transform="translate(0 ${top})">`, heading, ...drawing.parts, '</g>']
+  })
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif" font-size="12" role="img" aria-label="${title}">`,
     ...parts,
     '</svg>\n',
   ].join('\n')
+}
 
 export interface Bar {
   readonly label: string
@@ -31,16 +48,27 @@ export interface Bar {
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 
-/** Horizontal bars on one scale, group by group. */
-export function barChart(title: string, groups: readonly { readonly name: string; readonly bars: readonly Bar[] }[]) {
-  const most = Math.max(1, ...groups.flatMap(({ bars }) => bars.map(({ value }) => value)))
+export interface Bars {
+  readonly name: string
+  readonly bars: readonly Bar[]
+  /** Groups of one scale can be compared. */
+  readonly scale: string
+}
+
+/** Horizontal bars, group by group. */
+export function barChart(title: string, groups: readonly Bars[]): Drawing {
+  const ends = new Map<string, number>()
+  for (const { scale, bars } of groups) {
+    ends.set(scale, Math.max(ends.get(scale) ?? Number.MIN_VALUE, ...bars.map(({ value }) => value)))
+  }
   const parts: string[] = []
   let y = 40
-  for (const { name, bars } of groups) {
+  for (const { name, bars, scale } of groups) {
+    const end = ends.get(scale) ?? 1
     parts.push(text(0, y, name, 'font-weight="600"'))
     y += 8
     for (const { label, value, kind } of bars) {
-      const width = Math.max(1, ((WIDTH - LABEL - 80) * value) / most)
+      const width = Math.max(1, ((WIDTH - LABEL - 80) * value) / end)
       parts.push(
         text(LABEL - 8, y + 11, label, 'text-anchor="end"'),
         `<rect x="${LABEL}" y="${y}" width="${width.toFixed(1)}" height="14" rx="2" fill="${COLOURS[kind % COLOURS.length]}"/>`,
@@ -50,7 +78,7 @@ export function barChart(title: string, groups: readonly { readonly name: string
     }
     y += 22
   }
-  return svg(y - 16, title, parts)
+  return { title, height: y - 16, parts }
 }
 
 export interface Curve {
@@ -75,7 +103,7 @@ const power = (exponent: number): string =>
     : String(10 ** exponent)
 
 /** Curves over powers of ten, on both axes. */
-export function curveChart(title: string, unit: string, curves: readonly Curve[]): string {
+export function curveChart(title: string, unit: string, curves: readonly Curve[]): Drawing {
   const points = curves.flatMap((curve) => curve.points)
   const [xs, ys] = [decades(points.map(([x]) => x)), decades(points.map(([, y]) => y))]
   const place = (value: number, marks: readonly number[], from: number, to: number) => {
@@ -107,5 +135,5 @@ export function curveChart(title: string, unit: string, curves: readonly Curve[]
       text(PLOT.right + 50, legend + 4, name),
     )
   }
-  return svg(Math.max(bottom + 48, PLOT.top + 20 + curves.length * 18), title, parts)
+  return { title, height: Math.max(bottom + 48, PLOT.top + 20 + curves.length * 18), parts }
 }
