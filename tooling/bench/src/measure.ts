@@ -88,6 +88,11 @@ async function takeConcurrentTurn(
   return { elapsed: performance.now() - start, latencies }
 }
 
+export const takeTurnOf = ({ run, concurrency, times }: Operation, turnMs: number, repeat = 1): Promise<Turn> =>
+  concurrency === undefined
+    ? Promise.resolve(takeTurn(run, times, turnMs, repeat))
+    : takeConcurrentTurn(run, concurrency, times, turnMs)
+
 /** Processor time of this process, of all its threads. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage()
@@ -100,10 +105,6 @@ export async function measureInTurns<Name extends string>(
   { seconds, turnMs = 50, repeat = 1, onProgress }: Turns,
 ): Promise<Record<Name, Timing>> {
   const names = Object.keys(operations) as Name[]
-  const takeTurnOf = ({ run, concurrency, times }: Operation) =>
-    concurrency === undefined
-      ? takeTurn(run, times, turnMs, repeat)
-      : takeConcurrentTurn(run, concurrency, times, turnMs)
   const taken = names.map((name) => ({ name, rounds: [] as number[], cpu: [] as number[], latencies: [] as number[] }))
   const rounds = Math.max(1, Math.round((seconds * 1000) / turnMs))
   const warmUp = Math.ceil(rounds / 5)
@@ -111,7 +112,7 @@ export async function measureInTurns<Name extends string>(
     for (const { name, rounds, cpu, latencies } of taken) {
       await operations[name].prepare?.()
       const before = cpuMs()
-      const turn = await takeTurnOf(operations[name])
+      const turn = await takeTurnOf(operations[name], turnMs, repeat)
       if (round < 0) continue
       const done = turn.latencies.length * repeat
       cpu.push((cpuMs() - before) / done)

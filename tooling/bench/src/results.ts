@@ -1,5 +1,5 @@
 import type { Role } from './contender.ts'
-import type { Timing } from './measure.ts'
+import type { Profile } from './profile.ts'
 
 /** How an operation compares with another one of the same rounds. */
 export interface Comparison {
@@ -30,6 +30,8 @@ export interface Result {
   /** Round trips of an operation, counted at the socket; null where there is none. */
   readonly roundTrips: number | null
   readonly comparisons: readonly Comparison[]
+  /** Of a profiled operation alone, whose times are those of a profiled one. */
+  readonly profile?: Profile
 }
 
 export const compare = (value: number, unit: string, target: Comparison['target']): Comparison => ({
@@ -48,7 +50,7 @@ export const resultOf = (
     variant,
     role,
   }: Pick<Result, 'backend' | 'workload' | 'concurrency' | 'variant' | 'role'>,
-  { opsPerSecond, p50Ms, p99Ms, cpuMs }: Timing,
+  { opsPerSecond, p50Ms, p99Ms, cpuMs }: Pick<Result, 'opsPerSecond' | 'p50Ms' | 'p99Ms' | 'cpuMs'>,
 ): Result => ({
   ...{ backend, workload, concurrency, variant, role, opsPerSecond, p50Ms, p99Ms, cpuMs },
   ...{ ratioToDriver: null, ratioToBestPeer: null, roundTrips: null, comparisons: [] },

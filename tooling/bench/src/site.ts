@@ -49,6 +49,12 @@ export interface Gain {
  */
 const STAND_IN = { executions: 300, pages: 6, atOnce: 16 }
 
+export const isHeavy = ({ isStandIn }: Site, atOnce: number): boolean => isStandIn === true && atOnce > STAND_IN.atOnce
+
+/** As many executions as such a site can do with. */
+export const stockOn = ({ isStandIn }: Site, store: ExecutionStore, bytes: number): Promise<Stock> =>
+  stockUp(store, bytes, isStandIn ? STAND_IN.executions : undefined)
+
 /** What is done before round trips are counted. */
 const WARM_UP = 2
 
@@ -76,11 +82,12 @@ export function variantsOf(
 
 /** One workload at each concurrency and with each size of payload that is asked for. */
 async function measureAt(
-  { backend, database, open, protocol, isStandIn, goals, gains = [] }: Site,
+  site: Site,
   name: WorkloadName,
   { dir, seconds, concurrency, payload }: Settings,
   onProgress: (part: number) => void,
 ): Promise<Result[]> {
+  const { backend, database, open, protocol, isStandIn, goals, gains = [] } = site
   const usual: Workload = WORKLOADS[name]
   const workload = isStandIn && usual.pages !== undefined ? { ...usual, pages: STAND_IN.pages } : usual
   const sizes = workload.isSized && !isStandIn ? payload : [BYTES]
@@ -90,18 +97,18 @@ async function measureAt(
     await using place = await database(dir)
     const openHere = (url: string) => open(url, workload.hasPeers === true)
     await using opened = await openHere(place.url)
-    const stock = await stockUp(opened.store, bytes, isStandIn ? STAND_IN.executions : undefined)
+    const stock = await stockOn(site, opened.store, bytes)
     await using counting = protocol === undefined ? undefined : await openCounting(protocol, place.url, openHere)
     for (const [index, atOnce] of levels.entries()) {
-      const isHeavy = isStandIn === true && atOnce > STAND_IN.atOnce
-      const contenders = opened.contenders.filter(({ role }) => !isHeavy || role !== 'peer')
+      const heavy = isHeavy(site, atOnce)
+      const contenders = opened.contenders.filter(({ role }) => !heavy || role !== 'peer')
       const task = {
-        ...{ backend, workload: nameOf(name, bytes), concurrency: atOnce, seconds: isHeavy ? seconds / 2 : seconds },
+        ...{ backend, workload: nameOf(name, bytes), concurrency: atOnce, seconds: heavy ? seconds / 2 : seconds },
         goals: name === 'commit' && bytes === BYTES ? goals : [],
       }
       const progress = (part: number) => onProgress((nth + (index + part) / levels.length) / sizes.length)
       const measured = await measureVariants(variantsOf(contenders, workload, stock, atOnce), task, progress)
-      const trips = isHeavy ? undefined : await counting?.roundTrips(workload, stock, atOnce)
+      const trips = heavy ? undefined : await counting?.roundTrips(workload, stock, atOnce)
       results.push(...measured.map((result) => ({ ...result, roundTrips: trips?.[result.variant] ?? null })))
     }
   }
@@ -121,7 +128,7 @@ const withGains = (results: readonly Result[], gains: readonly Gain[]): Result[]
   })
 
 /** The same contenders once more, with something in front of the server that counts. */
-async function openCounting(protocol: 'tcp' | 'http', url: string, open: (url: string) => Promise<Opened>) {
+export async function openCounting(protocol: 'tcp' | 'http', url: string, open: (url: string) => Promise<Opened>) {
   const proxy = await (protocol === 'tcp' ? TcpProxy : HttpProxy).to(url)
   const opened = await open(proxy.url)
   const trips = () => ('roundTrips' in proxy ? proxy.roundTrips : proxy.requests)

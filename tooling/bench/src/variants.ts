@@ -28,7 +28,7 @@ export interface Task {
   readonly goals: readonly Goal[]
 }
 
-const operationOf = ({ run, isSync, prepare, times }: Variant, concurrency: number): Operation =>
+export const operationOf = ({ run, isSync, prepare, times }: Variant, concurrency: number): Operation =>
   isSync ? { run, prepare, times } : { run: async () => await run(), concurrency, prepare, times }
 
 /** Measures them in turns, each against the fastest of the drivers and of the peers. */

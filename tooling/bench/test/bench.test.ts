@@ -118,6 +118,29 @@ describe('the program', () => {
     for (const result of results) expect(Object.keys(result)).toEqual([...members, 'ratioToDriver', 'ratioToBestPeer'])
   }, 120_000)
 
+  test('profiles commits of the store and by hand, and writes whose code they are into the page', () => {
+    writeFileSync(join(folder, 'page.md'), '<!-- profile-redis -->\n<!-- /profile-redis -->\n')
+    const { stdout, results } = measured('--only', 'redis-profile', '--report', 'page')
+    expect(results.map(({ variant, concurrency }) => `${variant} ${concurrency}`)).toEqual(
+      [1, 256].flatMap((atOnce) => [`RedisStore ${atOnce}`, `bare scripts ${atOnce}`]),
+    )
+    const page = readFileSync(join(folder, 'page.md'), 'utf8')
+    const rows = page.split('\n').filter((line) => line.startsWith('| redis |'))
+    expect(rows).toHaveLength(4)
+    for (const row of rows) {
+      const [code, driver, node, , all, ownSpace, space, trips, sent, received] = row
+        .split('|')
+        .slice(4)
+        .map((cell) => Number(cell.replaceAll(',', '')))
+      expect(Math.min(code ?? 0, driver ?? 0, node ?? 0, ownSpace ?? 0, trips ?? 0, received ?? 0)).toBeGreaterThan(0)
+      expect(all).toBeGreaterThan(Math.max(code ?? 0, driver ?? 0, node ?? 0))
+      expect(space).toBeGreaterThan(ownSpace ?? 0)
+      // The payload alone has 600 bytes.
+      expect(sent).toBeGreaterThan(600)
+    }
+    expect(stdout).toMatch(/^redis +RedisStore +256 /m)
+  }, 120_000)
+
   test('draws what was measured into one file', () => {
     const { results } = measured(
       ...['--backend', 'sqlite', '--workload', 'load,growth', '--rows', '1000', '--concurrency', '1,16'],

@@ -6,6 +6,7 @@ import { growthOf } from '../growth.ts'
 import { versionOf } from '../machine.ts'
 import { memoryOf } from '../memory.ts'
 import { pythonStores } from '../peers/python.ts'
+import { profileOf } from '../profile.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
@@ -63,6 +64,7 @@ const LARGEST = 10_000
 export const dynamodb: Backend = {
   measures: [
     ...measuresOf(site),
+    profileOf(site),
     growthOf(site, fillDynamo, LARGEST),
     memoryOf(site, 'DynamoStore', fillDynamo, LARGEST),
   ],

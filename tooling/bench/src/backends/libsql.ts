@@ -7,6 +7,7 @@ import { storeContender } from '../contender.ts'
 import { growthOf } from '../growth.ts'
 import { versionOf } from '../machine.ts'
 import { memoryOf } from '../memory.ts'
+import { profileOf } from '../profile.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
 import { batchesByHand, guardedByHand } from './guarded-by-hand.ts'
@@ -55,7 +56,7 @@ export const site: Site = {
 }
 
 export const libsql: Backend = {
-  measures: [...measuresOf(site), growthOf(site, fillFile), memoryOf(site, 'LibsqlStore', fillFile)],
+  measures: [...measuresOf(site), profileOf(site), growthOf(site, fillFile), memoryOf(site, 'LibsqlStore', fillFile)],
   describe: (dir) =>
     inFolder(dir, async (folder) => {
       const path = join(folder, 'bench.db')

@@ -8,6 +8,7 @@ import { versionOf } from '../machine.ts'
 import { memoryOf } from '../memory.ts'
 import { langgraph } from '../peers/langgraph.ts'
 import { pythonStores } from '../peers/python.ts'
+import { profileOf } from '../profile.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
@@ -63,6 +64,7 @@ const LARGEST = { memory: 1000, growth: 10_000 }
 export const mongo: Backend = {
   measures: [
     ...measuresOf(site),
+    profileOf(site),
     growthOf(site, fillMongo, LARGEST.growth),
     memoryOf(site, 'MongoStore', fillMongo, LARGEST.memory),
   ],

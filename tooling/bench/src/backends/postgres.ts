@@ -10,6 +10,7 @@ import { memoryOf } from '../memory.ts'
 import { langgraph } from '../peers/langgraph.ts'
 import { pythonStores } from '../peers/python.ts'
 import { graphileWorker, pgBoss } from '../peers/queues.ts'
+import { profileOf } from '../profile.ts'
 import { restartOn } from '../restart.ts'
 import { runnerOn } from '../runner.ts'
 import { serverOf } from '../servers.ts'
@@ -97,6 +98,7 @@ export const site: Site = {
 export const postgres: Backend = {
   measures: [
     ...measuresOf(site),
+    profileOf(site),
     growthOf(site, fillPostgres),
     memoryOf(site, 'PostgresStore', fillPostgres),
     ...runnerOn('postgres'),

@@ -8,6 +8,7 @@ import { memoryOf } from '../memory.ts'
 import { langgraphOnRedis } from '../peers/langgraph-redis.ts'
 import { pythonStores } from '../peers/python.ts'
 import { bullmq } from '../peers/queues.ts'
+import { profileOf } from '../profile.ts'
 import { restartOn } from '../restart.ts'
 import { runnerOn } from '../runner.ts'
 import { serverOf } from '../servers.ts'
@@ -64,6 +65,7 @@ const PACKAGES = ['ioredis', 'bullmq', '@langchain/langgraph-checkpoint-redis', 
 export const redis: Backend = {
   measures: [
     ...measuresOf(site),
+    profileOf(site),
     growthOf(site, fillRedis),
     memoryOf(site, 'RedisStore', fillRedis),
     ...runnerOn('redis'),

@@ -3,6 +3,7 @@ import { RqliteStore } from '@harel/store-rqlite'
 import { storeContender } from '../contender.ts'
 import { growthOf } from '../growth.ts'
 import { memoryOf } from '../memory.ts'
+import { profileOf } from '../profile.ts'
 import { serverOf } from '../servers.ts'
 import type { Backend } from '../settings.ts'
 import { measuresOf, type Site } from '../site.ts'
@@ -60,6 +61,7 @@ const LARGEST = 100_000
 export const rqlite: Backend = {
   measures: [
     ...measuresOf(site),
+    profileOf(site),
     growthOf(site, fillRqlite, LARGEST),
     memoryOf(site, 'RqliteStore', fillRqlite, LARGEST),
   ],

@@ -9,6 +9,7 @@ import { versionOf } from '../machine.ts'
 import { memoryOf } from '../memory.ts'
 import { langgraph } from '../peers/langgraph.ts'
 import { pythonStores } from '../peers/python.ts'
+import { profileOf } from '../profile.ts'
 import { restartOn } from '../restart.ts'
 import { runnerOn } from '../runner.ts'
 import type { Backend } from '../settings.ts'
@@ -61,6 +62,7 @@ const levelOf = (db: Database.Database): string =>
 export const sqlite: Backend = {
   measures: [
     ...measuresOf(site),
+    profileOf(site),
     growthOf(site, fillFile),
     memoryOf(site, 'AsyncSqliteStore', fillFile),
     listings,

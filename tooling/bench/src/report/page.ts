@@ -5,7 +5,7 @@ import { isGrowth } from '../growth.ts'
 import type { Result } from '../results.ts'
 import { byBackend, commitChart, growthChart } from './charts.ts'
 import { type Drawing, svg } from './drawing.ts'
-import { judgedTable, markdownTable } from './table.ts'
+import { judgedTable, markdownTable, profileTable } from './table.ts'
 
 /** @returns the blocks by their names, and the charts by the names of their files */
 function figuresOf(description: readonly string[], results: readonly Result[], folder: string) {
@@ -15,7 +15,12 @@ function figuresOf(description: readonly string[], results: readonly Result[], f
     charts.set(`${name}.svg`, svg([drawing]))
     return `![${about}](${folder}/${name}.svg)`
   }
-  for (const [backend, all] of byBackend(results.filter((result) => !isGrowth(result)))) {
+  for (const [backend, all] of byBackend(results.filter(({ profile }) => profile !== undefined))) {
+    blocks.set(`profile-${backend}`, profileTable(all))
+  }
+  for (const [backend, all] of byBackend(
+    results.filter((result) => !isGrowth(result) && result.profile === undefined),
+  )) {
     const drawn = commitChart(backend, all)
     const parts = drawn === undefined ? [] : [chart(`commits-${backend}`, `Commits per second on ${backend}`, drawn)]
     blocks.set(backend, [...parts, markdownTable(all)].join('\n\n'))

@@ -1,3 +1,4 @@
+import type { Shares } from '../profiler.ts'
 import type { Comparison, Result } from '../results.ts'
 
 const HEAD = [
@@ -37,28 +38,60 @@ const lines = (result: Result): string[][] => {
   return [[...cells, ...first], ...more.map((comparison) => [...cells.map(() => ''), ...comparison])]
 }
 
-/** The results as a table for people. */
-export function table(results: readonly Result[]): string {
-  const rows = [HEAD, ...results.flatMap(lines)]
-  const widths = HEAD.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows
-    .map((row) =>
-      HEAD.map((_, column) => row[column] ?? '')
-        .map((cell, column) =>
-          RIGHT.has(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0),
-        )
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
+function aligned(head: readonly string[], rows: readonly (readonly string[])[], isRight: (column: number) => boolean) {
+  const all = [head, ...rows]
+  const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)))
+  const padded = (row: readonly string[]) =>
+    widths.map((width, column) => (isRight(column) ? row[column]?.padStart(width) : row[column]?.padEnd(width)) ?? '')
+  return all.map((row) => padded(row).join('  ').trimEnd()).join('\n')
 }
-/** The same in Markdown, of one backend. */
-export function markdownTable(results: readonly Result[]): string {
-  const head = ['workload', ...HEAD.slice(1, 10)]
+
+/** The results as a table for people; another one of those that were profiled. */
+export function table(results: readonly Result[]): string {
+  const main = aligned(HEAD, results.flatMap(lines), (column) => RIGHT.has(column))
+  const profiled = results.flatMap((result) => profileRow(result, result.backend))
+  return profiled.length === 0 ? main : `${main}\n\n${aligned(PROFILE, profiled, (column) => column > 1)}`
+}
+
+/** The text columns come first. */
+function markdown(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const rule = head.map((_, column) => (column < 2 ? '---' : '---:'))
-  const rows = results.map((result) => [result.workload, ...cellsOf(result)])
   return [head, rule, ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')
 }
+
+/** The same in Markdown, of one backend. */
+export const markdownTable = (results: readonly Result[]): string =>
+  markdown(
+    ['workload', ...HEAD.slice(1, 10)],
+    results.map((result) => [result.workload, ...cellsOf(result)]),
+  )
+
+const PROFILE = [
+  ...['commit', 'variant', 'at once', 'code µs', 'driver µs', 'Node µs', 'collector µs', 'all µs'],
+  ...['code kB', 'all kB', 'trips', 'sent B', 'received B'],
+]
+
+const oneDigit = new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 })
+
+/** What leads to an operation is no part of it. */
+const costOf = ({ code, driver, node, collector }: Shares): number => code + driver + node + collector
+
+function profileRow({ variant, concurrency, roundTrips, profile }: Result, of: string): string[][] {
+  if (profile === undefined) return []
+  const { times, bytes, traffic } = profile
+  const microseconds = [times.code, times.driver, times.node, times.collector, costOf(times)]
+  const kilobytes = [bytes.code / 1000, costOf(bytes) / 1000]
+  const row = [of, variant, String(concurrency), ...[...microseconds, ...kilobytes].map(oneDigit.format)]
+  const [sent, received] = [traffic?.sent ?? null, traffic?.received ?? null]
+  return [[...row, orNothing(roundTrips, fraction), orNothing(sent, whole), orNothing(received, whole)]]
+}
+
+/** What was profiled of one backend. */
+export const profileTable = (results: readonly Result[]): string =>
+  markdown(
+    PROFILE,
+    results.flatMap((result) => profileRow(result, result.backend)),
+  )
 
 /** What was compared with a target, in Markdown. */
 export function judgedTable(results: readonly Result[]): string {
