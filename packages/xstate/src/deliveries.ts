@@ -6,7 +6,7 @@
 import { type Execution, executions, isFinished, type JsonValue, newExecution, StoreConflict } from '@harel/store-base'
 import { ControlRefused, isFinal, UnknownExecution, UnknownMachine } from './errors.js'
 import type { Firing } from './handle.js'
-import { type Draft, type Host, newDraft } from './host.js'
+import { type Draft, type Host, loadReadable, newDraft } from './host.js'
 import { DELIVERY, hashOf, RETRY_PATH } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
 import { errorText } from './step.js'
@@ -143,9 +143,9 @@ export class Deliveries {
   /** All that is parked, in constant memory. */
   async *parked(): AsyncGenerator<Parked, void, undefined> {
     for await (const { id } of executions(this.#host.store, { definitionId: DELIVERY, status: 'FAILED' })) {
-      const delivery = await this.#host.store.load(id)
+      const delivery = await loadReadable(this.#host, id)
       const found = delivery?.status === 'FAILED' ? deliveryOf(delivery) : undefined
-      if (delivery === undefined || found === undefined) continue
+      if (!delivery || found === undefined) continue
       const { work, attempts } = found
       const { error, createdAt: since } = delivery
       yield { id, kind: work.kind, executionId: subjectOf(work), work, attempts, error: error ?? '', since }

@@ -1,4 +1,13 @@
-import type { Emit, Execution, ExecutionStore, Spawn, Step, TimerOp, TraceStep } from '@harel/store-base'
+import {
+  CorruptRecord,
+  type Emit,
+  type Execution,
+  type ExecutionStore,
+  type Spawn,
+  type Step,
+  type TimerOp,
+  type TraceStep,
+} from '@harel/store-base'
 import type { AnyEventObject } from 'xstate'
 import type { KeyedQueue, Waits } from './concurrency.js'
 import type { Deliveries } from './deliveries.js'
@@ -47,4 +56,15 @@ export interface Host {
   readonly signal: AbortSignal
   /** Is told of each commit: relays what it enqueued, arms its timers, calls listeners. Never throws. */
   committed(commit: Committed): void
+}
+
+/** For those who look at many: what cannot be read is reported, and null. */
+export async function loadReadable({ store, settings }: Host, id: string): Promise<Execution | undefined | null> {
+  try {
+    return await store.load(id)
+  } catch (error) {
+    if (!(error instanceof CorruptRecord)) throw error
+    settings.onWarning(`${id} cannot be read and is passed over`, error)
+    return null
+  }
 }

@@ -1,5 +1,6 @@
 /** Removing executions for good, a whole tree at a time. */
 import {
+  CorruptRecord,
   checkCount,
   checkFlag,
   checkFunction,
@@ -231,7 +232,7 @@ export async function purgeFinished(host: Host, options: PurgeFinishedOptions): 
         if (await remove(host, id, archive === undefined ? {} : { archive })) report.purged.push(id)
         if (!dryRun) removed += 1
       } catch (error) {
-        if (!(error instanceof PurgeRefused || error instanceof StoreConflict)) throw error
+        if (!isOfOneTree(error)) throw error
         report.refused.push({ id, reason: error.message })
       }
     }
@@ -245,6 +246,9 @@ export async function purgeFinished(host: Host, options: PurgeFinishedOptions): 
   } while (cursor !== null && left() > 0 && looked < MOST)
   return { ...report, nextCursor: cursor }
 }
+
+const isOfOneTree = (error: unknown): error is PurgeRefused | StoreConflict | CorruptRecord =>
+  error instanceof PurgeRefused || error instanceof StoreConflict || error instanceof CorruptRecord
 
 async function check(host: Host, id: string): Promise<boolean> {
   const found = await host.store.load(id)

@@ -18,7 +18,7 @@ import { Deliveries, type Parked } from './deliveries.js'
 import { RunnerClosed, UnknownEvent, UnknownExecution } from './errors.js'
 import { knownEvents, matches } from './events.js'
 import { type Handled, handleEvent, start } from './handle.js'
-import type { Committed, Host } from './host.js'
+import { type Committed, type Host, loadReadable } from './host.js'
 import { Invocations } from './invocations.js'
 import { Machines } from './machines.js'
 import { type PurgeFinishedOptions, type PurgeOptions, type PurgeReport, purge, purgeFinished } from './purge.js'
@@ -289,10 +289,11 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
   async *stuckOn(definitionId: string, version: string): AsyncGenerator<string, void, undefined> {
     checkKey('definitionId', definitionId)
     checkKey('version', version)
-    const { store } = await this.#open()
+    const host = await this.#open()
+    const { store } = host
     for await (const { id, status } of executions(store, { definitionId })) {
       if (isFinished(status)) continue
-      const execution = await store.load(id)
+      const execution = await loadReadable(host, id)
       const stored = execution?.context[RESERVED_KEY] as { version?: unknown } | undefined
       if (stored?.version === version) yield id
     }
@@ -300,7 +301,7 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
       const data = spawnWork(entry)?.data
       if (data?.definitionId !== definitionId || data.version !== version) continue
       // An entry may outlive the start of its child.
-      if ((await store.load(entry.childId)) === undefined) yield entry.childId
+      if ((await loadReadable(host, entry.childId)) === undefined) yield entry.childId
     }
   }
 

@@ -1,7 +1,7 @@
-import { type ExecutionStore, newEvent, newExecution } from '@harel/store-base'
+import { CorruptRecord, type ExecutionStore, newEvent, newExecution } from '@harel/store-base'
 import { describe, expect, test } from 'vitest'
 import { createMachine } from 'xstate'
-import { all, everythingIn, openStore, runnerOn, stores, sweepUp, TestClock } from './helpers.js'
+import { all, everythingIn, openStore, runnerOn, stores, sweepUp, TestClock, withMethods } from './helpers.js'
 
 const machine = createMachine({ id: 'Parcel', initial: 'a', states: { a: { on: { GO: 'b' } }, b: {} } })
 
@@ -63,6 +63,29 @@ describe.each(stores)('on $name', ({ open }) => {
       expect(await everythingIn(store)).toEqual(before)
     },
   )
+
+  test('a record that cannot be read is named, and hides nothing behind it from stuckOn and parked', async () => {
+    const store = await openStore(open)
+    const clock = new TestClock()
+    const maker = runnerOn(store, { machines: [machine], clock: clock.read, maxAttempts: 1 })
+    for (const id of ['a', 'b', 'c']) {
+      await maker.create('Parcel', { id })
+      const emits = [{ targetId: `no ${id}`, event: newEvent({ kind: 'GO' }) }]
+      await store.commit(newExecution({ id: `s-${id}`, definitionId: 'Order' }), { emits })
+    }
+    await sweepUp(clock, maker, 3)
+    const [first, second = '', third] = (await all(maker.parked())).map(({ id }) => id)
+    const damaged = withMethods(store, {
+      load: async (id) => {
+        if (id === 'b' || id === second) throw new CorruptRecord(id, 'it was cut off')
+        return store.load(id)
+      },
+    })
+    const runner = runnerOn(damaged, { machines: [machine] })
+    expect(await all(runner.stuckOn('Parcel', '1'))).toEqual(['a', 'c'])
+    expect((await all(runner.parked())).map(({ id }) => id)).toEqual([first, third])
+    expect(runner.warnings).toEqual(['b', second].map((id) => `${id} cannot be read and is passed over`))
+  })
 
   test.each(kinds)('a record of another language, %s, is passed over by sweeps', async (_, definitionId, context) => {
     const store = await openStore(open)

@@ -1,4 +1,4 @@
-import { type ExecutionStore, newExecution } from '@harel/store-base'
+import { CorruptRecord, type ExecutionStore, newExecution } from '@harel/store-base'
 import type { ArchivedTree, PurgeFinishedOptions } from '@harel/xstate'
 import { describe, expect, test } from 'vitest'
 import { createMachine, setup } from 'xstate'
@@ -57,6 +57,27 @@ describe.each(stores)('on $name', ({ open }) => {
     })
     await expect(runner.purge('f')).rejects.toMatchObject({ message: '"f" is not purged: "f" is FAILED' })
     expect(await store.idsWithPrefix('')).toHaveLength(4)
+  })
+
+  test('a tree with a record that cannot be read is named by purgeFinished, and keeps no other from being removed', async () => {
+    const { store, clock, runner } = await setUp()
+    for (const id of ['a', 'b', 'c']) {
+      await save(store, id, null, 'DONE')
+      await save(store, `${id}:child`, id, 'DONE')
+    }
+    const damaged = withMethods(store, {
+      load: async (id) => {
+        if (id === 'b:child') throw new CorruptRecord(id, 'it was cut off')
+        return store.load(id)
+      },
+    })
+    const broken = runnerOn(damaged, { machines: [lamp], clock: clock.read })
+    const report = { purged: ['a', 'c'], refused: [{ id: 'b', reason: expect.stringContaining('it was cut off') }] }
+    expect(await broken.purgeFinished({ olderThan: 0, dryRun: true })).toMatchObject(report)
+    expect(await broken.purgeFinished({ olderThan: 0 })).toMatchObject(report)
+    expect(await store.idsWithPrefix('')).toEqual(['b', 'b:child'])
+    await expect(broken.purge('b')).rejects.toMatchObject({ code: 'CORRUPT_RECORD' })
+    expect(await runner.purge('b')).toBe(true)
   })
 
   test('one call of purgeFinished looks at a bounded number of trees, whatever becomes of them', async () => {
