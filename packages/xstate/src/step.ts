@@ -41,8 +41,9 @@ export interface Found {
 export function findMachine(host: Host, execution: Execution): Found {
   const found = versionOf(host, execution)
   const { suspendedBy, ...stored } = found.stored
-  if (suspendedBy === undefined || !isRunning(execution.status)) return found
-  // A command from outside of this package has resumed what this one has suspended, and knows nothing of timers.
+  // What this package has suspended, or what has failed, and what it sets going again itself, has neither.
+  if ((suspendedBy === undefined && execution.error === null) || !isRunning(execution.status)) return found
+  // A command from outside of this package has set it going again, and knows nothing of timers.
   const armed = timersMoved({}, stored.timers)
   return { ...found, stored, moved: [...(found.moved ?? []), ...armed] }
 }
@@ -166,6 +167,7 @@ function transition(host: Host, execution: Execution, { definition, stored }: Fo
 /** Puts the new state into the record. */
 function settle(execution: Execution, next: PersistedMachine, snapshot: AnyMachineSnapshot, draft: Draft): void {
   writePersisted(execution, next)
+  execution.error = null
   execution.activePath = activePath(next.value ?? {})
   if (snapshot.status === 'active') {
     if (execution.status === 'PENDING') execution.status = 'RUNNING'

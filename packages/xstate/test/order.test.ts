@@ -157,11 +157,19 @@ test('a command that resumes from outside of this package leaves nothing behind'
 })
 
 describe('a machine that is resumed from outside of this package', () => {
-  const late = setup({ ...anyEvent, types: { ...anyEvent.types, context: {} as { heard: number[] } } }).createMachine({
+  let isBroken = false
+  const act = () => {
+    if (isBroken) throw new Error('not today')
+  }
+  const late = setup({
+    ...anyEvent,
+    types: { ...anyEvent.types, context: {} as { heard: number[] } },
+    actions: { act },
+  }).createMachine({
     id: 'late',
     context: { heard: [] },
     initial: 'early',
-    on: { N: { actions: assign({ heard: ({ context, event }) => [...context.heard, Number(event.n)] }) } },
+    on: { N: { actions: [assign({ heard: ({ context, event }) => [...context.heard, Number(event.n)] }), 'act'] } },
     states: { early: { after: { 1000: 'late' } }, late: {} },
   })
   const setUp = async () => {
@@ -177,6 +185,21 @@ describe('a machine that is resumed from outside of this package', () => {
     }
     return { store, runner, set, wait }
   }
+
+  test('and had failed is as after a redrive when the next event has come, with its timers', async () => {
+    const { store, runner, set, wait } = await setUp()
+    isBroken = true
+    await runner.send('l', { type: 'N', n: 0 })
+    expect(await stored(store, 'l')).toMatchObject({ status: 'FAILED' })
+    isBroken = false
+    await wait(5)
+    // As Python does it to what has failed below a machine that it suspends and resumes.
+    await set('SUSPENDED')
+    await set('RUNNING')
+    await runner.send('l', { type: 'N', n: 1 })
+    await wait(5)
+    expect(await stored(store, 'l')).toMatchObject({ ...isLate, status: 'RUNNING', error: null, deferred: [] })
+  })
   const isLate = { activePath: 'late', context: { xstate: { context: { heard: [0, 1] } } } }
 
   test('and was suspended from there fires its late timers, and handles what has arrived, by itself', async () => {
