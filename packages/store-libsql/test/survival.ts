@@ -4,7 +4,7 @@ import { startServer, type TestServer } from '@harel-tooling/test-servers'
 import { withServer } from '@harel-tooling/test-servers/vitest'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 
-/** Every scenario of faults on a server, at this length. It is killed, so it is one of their own; without any, they say so. */
+/** Every scenario of faults, at this length. Their server is killed, so it is one of their own; without any, they say so. */
 export function describeServerFaults(scale: number): void {
   withServer('libsql', () => {
     let server: TestServer

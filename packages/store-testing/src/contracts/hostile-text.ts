@@ -173,7 +173,7 @@ async function withTexts<T>(given: fc.Arbitrary<T>, model: ModelOptions, play: (
   }
 }
 
-/** Stores something that nobody may touch. What comes of it tells what is stored, but for definitions, which nothing removes. */
+/** Stores something that nobody may touch, and says how to see all that is stored, but for definitions, which stay. */
 async function plantBystander(context: CheckContext): Promise<() => Promise<unknown>> {
   const { store, ns } = context
   await stored(store, ns, 'bystander', {}, { processedEventId: `${ns}bystander-ev`, trace: { n: 1 } })

@@ -1,6 +1,7 @@
 export { type Audit, isWhole } from './audit.js'
 export { type Answer, HttpProxy } from './http-proxy.js'
 export { type Scenario, type ScenarioRun, scenarios } from './scenarios.js'
+export { ServerProcess, type ServerProgram } from './server-process.js'
 export type { Outcome, UnderFaults } from './site.js'
 export { assertSurvives, describeSurvival, type Survival, type SurvivalOptions } from './survival.js'
 export { CUTS, type Cut, type Pace, TcpProxy } from './tcp-proxy.js'

@@ -17,7 +17,7 @@ export interface UnderFaults {
   readonly address?: () => string
   /** What clients speak with the server at that address, `tcp` if not HTTP; absent: no server is there. */
   readonly speaks?: 'tcp' | 'http'
-  /** A server of its own: ends it with SIGKILL, and starts it again on the same port and data. */
+  /** A server of its own, as `ServerProcess` is: ends it with SIGKILL, starts it again on the same port and data. */
   readonly server?: { kill(): Promise<void>; restart(): Promise<void> }
   /** A program that calls `runWriter(open)`, to be run and killed as a process of its own. */
   readonly program?: string | URL
