@@ -10,19 +10,21 @@ import { PythonStore } from '../src/python.js'
 const types = { events: {} as { type: string } }
 
 /** A child with a delay, a promise, a delay of its own, a history and an end. */
-function orderMachine(answer: Promise<string>) {
-  const parcel = setup({ types }).createMachine({
+function orderMachine(answer: Promise<string>, printer: { hasInk: boolean }) {
+  const print = () => {
+    if (!printer.hasInk) throw new TypeError('no ink')
+  }
+  const parcel = setup({ types, actions: { print } }).createMachine({
     id: 'parcel',
     initial: 'packing',
+    on: { PRINT: { actions: 'print' } },
     states: { packing: { after: { 60000: 'packed' } }, packed: { type: 'final' } },
   })
   return setup({
     types: { ...types, context: {} as { heard: unknown[] } },
     actors: { parcel, ask: fromPromise(() => answer) },
     actions: {
-      fail: () => {
-        throw new TypeError('no ink')
-      },
+      print,
       hear: assign({
         heard: ({ context, event }) => [...context.heard, (event as { output?: unknown }).output ?? event.type],
       }),
@@ -40,10 +42,10 @@ function orderMachine(answer: Promise<string>) {
           last: { type: 'history' },
         },
         invoke: [
-          { src: 'parcel', id: 'parcel', onDone: 'done' },
+          { src: 'parcel', id: 'parcel', onDone: 'done', onError: { actions: 'hear' } },
           { src: 'ask', id: 'ask', onDone: { actions: 'hear' } },
         ],
-        on: { NOTE: { actions: 'hear' }, BREAK: { actions: 'fail' }, AWAY: 'away' },
+        on: { NOTE: { actions: 'hear' }, PRINT: { actions: 'print' }, AWAY: 'away' },
       },
       away: { on: { BACK: 'open.last' } },
       done: { type: 'final' },
@@ -66,10 +68,11 @@ describe.each(backends)('on $name', ({ start, refresh }) => {
     const python = new PythonStore(database.url, 'harel')
     onTestFinished(() => python[Symbol.asyncDispose]())
     const answer = Promise.withResolvers<string>()
+    const printer = { hasInk: false }
     let ahead = 0
     const warnings: string[] = []
     const runner = new DurableRunner(store, {
-      machines: [orderMachine(answer.promise)],
+      machines: [orderMachine(answer.promise, printer)],
       clock: () => Date.now() / 1000 + ahead,
       onWarning: (message) => warnings.push(message),
     })
@@ -82,7 +85,7 @@ describe.each(backends)('on $name', ({ start, refresh }) => {
         await runner.settled()
       }
     }
-    return { store, python, runner, answer, wait, warnings }
+    return { store, python, runner, answer, printer, wait, warnings }
   }
 
   const heardBy = async (store: ExecutionStore, id: string) => {
@@ -94,7 +97,7 @@ describe.each(backends)('on $name', ({ start, refresh }) => {
     const { store, python, runner } = await setUp()
     for (const id of ['away', 'broken', 'ended', 'held', 'open']) await runner.create('order', { id })
     await runner.send('away', { type: 'AWAY' })
-    await runner.send('broken', { type: 'BREAK' })
+    await runner.send('broken', { type: 'PRINT' })
     await runner.suspend('held')
     await runner.terminate('ended')
     await runner.settled()
@@ -152,6 +155,32 @@ describe.each(backends)('on $name', ({ start, refresh }) => {
     await wait(3)
     expect(await python.show('o')).toEqual(['RUNNING', 'open.late'])
     expect(await heardBy(store, 'o')).toEqual(['NOTE'])
+  })
+
+  test('what had failed below what Python suspends and resumes is tried again at the next event, with its timers', async () => {
+    const { python, runner, printer, wait, warnings } = await setUp()
+    await runner.create('order', { id: 'o' })
+    await runner.settled()
+    await runner.send('o:parcel', { type: 'PRINT' })
+    await wait(1)
+    expect([await python.show('o'), await python.show('o:parcel')]).toEqual([
+      ['RUNNING', 'open.early'],
+      ['FAILED', 'packing'],
+    ])
+    // By its propagation to all children that are not finished.
+    await python.command('suspend', 'o')
+    await python.command('resume', 'o')
+    expect(await python.show('o:parcel')).toEqual(['RUNNING', 'packing'])
+    printer.hasInk = true
+    await wait(100)
+    expect(await python.show('o:parcel')).toEqual(['RUNNING', 'packing'])
+    await runner.send('o:parcel', { type: 'NOTE' })
+    await wait(3)
+    expect([await python.show('o'), await python.show('o:parcel')]).toEqual([
+      ['DONE', 'done'],
+      ['DONE', 'packed'],
+    ])
+    expect(warnings).toEqual([])
   })
 
   test('what Python terminates fires no timer, takes no event, and lets go of its promise', async () => {
