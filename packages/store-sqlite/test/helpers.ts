@@ -108,7 +108,7 @@ export function recordPrepared(db: Database): ReadonlySet<string> {
 }
 
 /** The steps of the plans of statements, as SQLite tells them. */
-function planSteps(db: Database, texts: Iterable<string>): { sql: string; detail: string }[] {
+export function planSteps(db: Database, texts: Iterable<string>): { sql: string; detail: string }[] {
   // A copy, because this prepares statements too.
   return [...texts].flatMap((sql) => {
     const parameters: null[] = Array(sql.split('?').length - 1).fill(null)

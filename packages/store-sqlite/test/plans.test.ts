@@ -2,7 +2,7 @@ import { type ListQuery, newExecution, STATUSES, type Status, type SyncExecution
 import { SqliteStore } from '@harel/store-sqlite'
 import type { Database } from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { connect, everything, execution, expensiveSteps, pythonFile, recordPrepared } from './helpers.js'
+import { connect, everything, execution, expensiveSteps, planSteps, pythonFile, recordPrepared } from './helpers.js'
 
 /** Runs every method, on a path through each of its statements. */
 function exercise(store: SyncExecutionStore): void {
@@ -123,4 +123,43 @@ test('where the indexes are missing these tests would find what is read as a who
     'USE TEMP B-TREE FOR ORDER BY',
     expect.stringMatching(/^SCAN harel_executions/),
   ])
+})
+
+/** What a listing goes by: an index that begins with its filters, in which a range is in order by id. */
+const expectedSearch = ({ definitionId, rootsOnly }: ListQuery): RegExp =>
+  new RegExp(
+    [
+      `^SEARCH harel_executions USING INDEX harel_executions_${rootsOnly ? 'roots_' : ''}by_`,
+      definitionId === undefined
+        ? String.raw`status \(status=\?`
+        : String.raw`definition \(definition_id=\? AND status=\?`,
+      String.raw`( AND id>\?)?\)$`,
+    ].join(''),
+  )
+
+const fills: Readonly<Record<string, (store: SyncExecutionStore) => void>> = {
+  'nothing is known of the rows': seed,
+  'nearly all rows are alike': (store) => {
+    for (let n = 0; n < 1000; n++) store.save(execution(`many-${n}`, { status: 'DONE' }))
+  },
+  'columns tell of each other what a planner cannot know': (store) => {
+    const id = (n: number) => `skewed-${String(n).padStart(4, '0')}`
+    for (let n = 0; n < 1000; n++) store.save(execution(id(n), { definitionId: 'old', status: 'DONE' }))
+    for (let n = 1000; n < 1980; n++) store.save(execution(id(n), { status: 'RUNNING', parentId: id(0) }))
+    for (let n = 1980; n < 2000; n++) store.save(execution(id(n), { status: 'DONE' }))
+  },
+}
+
+test.each(Object.keys(fills))('each range of a listing goes by all of its filters, where %s', (name) => {
+  const db = connect(':memory:')
+  const store = new SqliteStore(db)
+  fills[name]?.(store)
+  if (name !== 'nothing is known of the rows') db.exec('ANALYZE')
+  for (const query of filtered) {
+    const texts = recordPrepared(db)
+    list(store, [query])
+    const searches = planSteps(db, texts).filter(({ detail }) => /harel_executions/.test(detail))
+    if (!Array.isArray(query.status) || query.status.length > 0) expect(searches.length).toBeGreaterThan(0)
+    for (const { detail } of searches) expect.soft(detail, JSON.stringify(query)).toMatch(expectedSearch(query))
+  }
 })
