@@ -7,12 +7,12 @@ import { AsyncSqliteStore, SqliteStore } from '@harel/store-sqlite'
 import { DurableRunner } from '@harel/xstate'
 import { startServer } from '@harel-tooling/test-servers'
 import { inFolder } from './backends/sqlite-database.ts'
-import { type Goal, measureCommits } from './commits.ts'
 import { startPython } from './peers/python-runner.ts'
 import type { Result } from './results.ts'
 import { byHand, byRow } from './runner-by-hand.ts'
 import { counter, each, inTurn, parent } from './runner-machines.ts'
 import type { Measure, Settings } from './settings.ts'
+import { type Goal, measureVariants, type Variant } from './variants.ts'
 
 interface Workloads {
   event(): Promise<unknown>
@@ -67,13 +67,13 @@ const SYNC = 'DurableRunner, SqliteStore'
 /** One read and one durable write: nothing that keeps a machine needs less. */
 const ROW = 'XState and a row'
 
-const PYTHON: Goal<string>[] = [
+const PYTHON: Goal[] = [
   ...LEVELS.map((at) => ({ at, variant: 'DurableRunner', beside: IN_PYTHON, target: { min: 5 } })),
   // Alone, for it writes one commit after the other.
   { at: 1, variant: SYNC, beside: IN_PYTHON, target: { min: 5 } },
 ]
 
-const HAND: Goal<string>[] = LEVELS.map((at) => ({
+const HAND: Goal[] = LEVELS.map((at) => ({
   at,
   variant: 'DurableRunner',
   beside: 'load, transition, commit',
@@ -87,8 +87,6 @@ interface Place {
   /** Where Python finds a database of the same kind. */
   readonly url: string
 }
-
-type Variants = Readonly<Record<string, () => Promise<unknown>>>
 
 type Kind = 'sqlite' | 'redis' | 'postgres'
 
@@ -115,8 +113,45 @@ const places: Readonly<Record<Kind, <T>(settings: Settings, use: (place: Place) 
 /** A file of its own for rows that stand beside a store. */
 const rowsAt = (kind: Kind, url: string): string => (kind === 'sqlite' ? `${url}-rows` : url)
 
-const named = (workload: 'event' | 'parent and child', results: readonly Result[]): Result[] =>
-  results.map((result) => ({ ...result, workload }))
+type Runs = Readonly<Record<string, () => Promise<unknown>>>
+
+/** Measures them in turns, at each concurrency that is asked for. */
+async function measureRuns(
+  kind: Kind,
+  workload: 'event' | 'parent and child',
+  runs: Runs,
+  goals: readonly Goal[],
+  { seconds, concurrency }: Settings,
+  onProgress: (part: number) => void,
+): Promise<Result[]> {
+  const entries = Object.entries(runs).map(([name, run]): [string, Variant] => [name, { role: 'store', run }])
+  const variants = Object.fromEntries(entries)
+  const results: Result[] = []
+  for (const [index, atOnce] of concurrency.entries()) {
+    const task = { backend: `runner ${kind}`, workload, concurrency: atOnce, seconds, goals }
+    const progress = (part: number) => onProgress((index + part) / concurrency.length)
+    results.push(...(await measureVariants(variants, task, progress)))
+  }
+  return results
+}
+
+/** A runner on each of the stores, by what it is called. */
+async function withRunners(store: ExecutionStore, sync: ExecutionStore | undefined) {
+  const runner = await withRunner(store)
+  const other = sync && (await withRunner(sync))
+  const runsOf = (workload: keyof Workloads): Runs => ({
+    DurableRunner: runner[workload],
+    ...(other && { [SYNC]: other[workload] }),
+  })
+  return {
+    event: runsOf('event'),
+    tree: runsOf('tree'),
+    async [Symbol.asyncDispose]() {
+      await other?.[Symbol.asyncDispose]()
+      await runner[Symbol.asyncDispose]()
+    },
+  }
+}
 
 /** An event, beside what one would write by hand; and a parent with its child from the beginning to the end. */
 const besideHand = (kind: Kind): Measure => ({
@@ -124,20 +159,15 @@ const besideHand = (kind: Kind): Measure => ({
   workload: 'runner',
   run: (settings, onProgress) =>
     places[kind](settings, async ({ store, sync, url }) => {
-      const name = `runner ${kind}`
-      await using runner = await withRunner(store)
-      await using other = sync && (await withRunner(sync))
+      await using runners = await withRunners(store, sync)
       await using rows = await byRow(kind, rowsAt(kind, url))
-      const variants: Variants = {
-        DurableRunner: runner.event,
-        ...(other && { [SYNC]: other.event }),
-        'load, transition, commit': await byHand(store),
-        [ROW]: rows.event,
-      }
-      const events = await measureCommits(name, variants, HAND, settings, (part) => onProgress(part / 2))
-      const tree: Variants = { DurableRunner: runner.tree, ...(other && { [SYNC]: other.tree }) }
-      const trees = await measureCommits(name, tree, [], settings, (part) => onProgress((1 + part) / 2))
-      return [...named('event', events), ...named('parent and child', trees)]
+      const besides = { 'load, transition, commit': await byHand(store), [ROW]: rows.event }
+      const variants = { ...runners.event, ...besides }
+      const events = await measureRuns(kind, 'event', variants, HAND, settings, (part) => onProgress(part / 2))
+      const trees = await measureRuns(kind, 'parent and child', runners.tree, [], settings, (part) =>
+        onProgress((1 + part) / 2),
+      )
+      return [...events, ...trees]
     }),
 })
 
@@ -147,23 +177,18 @@ const besidePython = (kind: Kind): Measure => ({
   workload: 'runner',
   run: (settings, onProgress) =>
     places[kind](settings, async ({ store, sync, url }) => {
-      const name = `runner ${kind}`
       using python = await withPython(url)
-      await using runner = await withRunner(store)
-      await using other = sync && (await withRunner(sync))
+      await using runners = await withRunners(store, sync)
       await using rows = await byRow(kind, rowsAt(kind, url))
-      const besides = { [IN_PYTHON]: python.event, [ROW]: rows.event }
-      const event: Variants = { DurableRunner: runner.event, ...(other && { [SYNC]: other.event }), ...besides }
-      const tree: Variants = {
-        DurableRunner: runner.tree,
-        ...(other && { [SYNC]: other.tree }),
-        [IN_PYTHON]: python.tree,
-      }
-      const events = await measureCommits(name, event, PYTHON, settings, (part) => onProgress(part / 2))
+      const event = { ...runners.event, [IN_PYTHON]: python.event, [ROW]: rows.event }
+      const tree = { ...runners.tree, [IN_PYTHON]: python.tree }
+      const events = await measureRuns(kind, 'event', event, PYTHON, settings, (part) => onProgress(part / 2))
       // In Python each call carries on what all others have started, and fails where one of them does it, too.
       const alone = { ...settings, concurrency: settings.concurrency.filter((atOnce) => atOnce === 1) }
-      const trees = await measureCommits(name, tree, PYTHON, alone, (part) => onProgress((1 + part) / 2))
-      return [...named('event', events), ...named('parent and child', trees)]
+      const trees = await measureRuns(kind, 'parent and child', tree, PYTHON, alone, (part) =>
+        onProgress((1 + part) / 2),
+      )
+      return [...events, ...trees]
     }),
 })
 

@@ -12,10 +12,10 @@ export interface Variant extends Turned {
 }
 
 /** How a variant should do beside another one, at so many at once. */
-export interface Goal<Name extends string = string> {
+export interface Goal {
   readonly at: number
-  readonly variant: Name
-  readonly beside: Name
+  readonly variant: string
+  readonly beside: string
   /** `max`: of times; `min`: of speeds. */
   readonly target: Comparison['target']
 }
