@@ -12,37 +12,35 @@ export const NO_STATUS = ''
 
 const COLUMNS = 'id, definition_id, version, status, outcome, active_path, parent_id, finished_at'
 
-/** What all rows of a listing have in common. `$1` is the number of rows. */
-function conditionsOf({ definitionId, rootsOnly, position, limit }: CheckedListQuery) {
-  const params: Param[] = [limit + 1]
-  const conditions: string[] = []
-  if (definitionId !== undefined) conditions.push(`definition_id = $${params.push(definitionId)}`)
-  if (rootsOnly) conditions.push('parent_id IS NULL')
-  if (position !== null) conditions.push(`id COLLATE "C" > $${params.push(position)}`)
-  return { params, conditions }
-}
+const KEY = 'id COLLATE "C"'
 
-const select = (source: string, conditions: readonly string[]): string =>
-  `SELECT ${COLUMNS}, id COLLATE "C" AS key FROM ${source}${
+const select = (source: string, conditions: readonly string[], order: string): string =>
+  `SELECT ${COLUMNS}, ${KEY} AS key FROM ${source}${
     conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`
-  } ORDER BY key LIMIT $1`
+  } ORDER BY ${order} LIMIT $1`
 
 /**
- * A listing that reads no more rows than it returns, up to `limit + 1` (and one of each range that is merged).
+ * A listing that reads no more rows than it returns, up to `limit + 1` of each status that is asked for.
  *
  * Each index starts with what is compared for equality and ends with the id by bytes, so one status is one range of an
- * index, already in order. Several statuses, or none given under another filter, are ranges that the server merges; it
- * does so only where the key is a column of each.
+ * index, already in order. The range is said by its borders and not by equality: then no order but that of this index
+ * will do. Otherwise a planner that takes the filters for independent of each other, and of the ids, may walk another
+ * one through the whole table. Without any filter the order is that of the ids.
  */
 export function listing(table: string, query: CheckedListQuery): Listing {
-  const { params, conditions } = conditionsOf(query)
-  const { statuses, definitionId, rootsOnly } = query
-  if (statuses === undefined && definitionId === undefined && !rootsOnly) {
-    return { text: select(table, conditions), params }
-  }
-  const ranges = (statuses ?? [...STATUSES, NO_STATUS]).map(
-    (status) => `(${select(table, [`status = '${status}'`, ...conditions])})`,
-  )
+  const { statuses, definitionId, rootsOnly, position, limit } = query
+  const params: Param[] = [limit + 1]
+  const isFiltered = statuses !== undefined || definitionId !== undefined || rootsOnly
+  const columns = [...(definitionId === undefined ? [] : ['definition_id']), ...(isFiltered ? ['status'] : [])]
+  const values = definitionId === undefined ? [] : [`$${params.push(definitionId)}`]
+  const from = position === null ? "''" : `$${params.push(position)}`
+  if (!isFiltered) return { text: select(table, [`${KEY} > ${from}`], 'key'), params }
+  const order = [...columns, KEY].join(', ')
+  const ranges = (statuses ?? [...STATUSES, NO_STATUS]).map((status) => {
+    const range = [...values, `'${status}'`].join(', ')
+    const borders = [`(${order}) > (${range}, ${from})`, `(${columns.join(', ')}) <= (${range})`]
+    return `(${select(table, [...borders, ...(rootsOnly ? ['parent_id IS NULL'] : [])], order)})`
+  })
   return { text: `SELECT ${COLUMNS} FROM (${ranges.join(' UNION ALL ')}) ranges ORDER BY key LIMIT $1`, params }
 }
 
@@ -52,10 +50,14 @@ export function listing(table: string, query: CheckedListQuery): Listing {
  * @param source a subquery that has these columns
  */
 export function scanningListing(source: string, query: CheckedListQuery): Listing {
-  const { params, conditions } = conditionsOf(query)
-  const { statuses } = query
+  const { statuses, definitionId, rootsOnly, position, limit } = query
+  const params: Param[] = [limit + 1]
+  const conditions: string[] = []
+  if (definitionId !== undefined) conditions.push(`definition_id = $${params.push(definitionId)}`)
+  if (rootsOnly) conditions.push('parent_id IS NULL')
+  if (position !== null) conditions.push(`${KEY} > $${params.push(position)}`)
   if (statuses !== undefined) {
     conditions.push(`status IN (${statuses.map((status) => `'${status}'`).join(', ')})`)
   }
-  return { text: select(source, conditions), params }
+  return { text: select(source, conditions, 'key'), params }
 }

@@ -1,12 +1,4 @@
-import {
-  compareBytes,
-  type ExecutionPage,
-  type ExecutionStore,
-  executions,
-  type ListQuery,
-  STATUSES,
-  type Status,
-} from '@harel/store-base'
+import { compareBytes, type ExecutionStore, executions, type ListQuery, STATUSES, type Status } from '@harel/store-base'
 import { withServer } from '@harel-tooling/test-servers/vitest'
 import type { TransactionSql } from 'postgres'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -28,6 +20,18 @@ const seed = (schema: string) => `INSERT INTO ${schema}.harel_executions (id, de
     FROM (SELECT n, (ARRAY['a', 'A', 'é', 'z', 'Z', '_', '𐀀', '｡'])[1 + n % 8] || md5(n::text) AS id, 'd' || n % 20 AS definition,
         CASE WHEN n % 3 > 0 THEN 'RUNNING' WHEN n % 5 > 0 THEN 'DONE'
           ELSE (ARRAY['${STATUSES.join("', '")}'])[1 + n % 7] END AS status
+      FROM generate_series(1, ${ROWS}) n) rows`
+
+/**
+ * Rows in the order of their ids, whose columns tell of each other what a planner cannot know: half of them are old, done roots,
+ * the others are new, running children, and those that pass more filters than one come last.
+ */
+const skewedSeed = (schema: string) => `INSERT INTO ${schema}.harel_executions (id, definition_id, version, data)
+  SELECT id, definition, 1, json_build_object('version', 1, 'id', id, 'definition_id', definition, 'status', status,
+      'parent_id', parent, 'context', json_build_object('text', repeat('x', 400)))::text
+    FROM (SELECT to_char(n, 'FM00000') AS id, CASE WHEN n <= ${ROWS / 2} THEN 'old' ELSE 'new' END AS definition,
+        CASE WHEN n <= ${ROWS / 2} OR n > ${ROWS - 50} THEN 'DONE' ELSE 'RUNNING' END AS status,
+        CASE WHEN n > ${ROWS / 2} AND n <= ${ROWS - 100} THEN 'parent' END AS parent
       FROM generate_series(1, ${ROWS}) n) rows`
 
 const statuses: readonly (Status | Status[] | undefined)[] = [
@@ -78,18 +82,19 @@ async function countingOn(
   )
 }
 
-/** One more than it shows, and one of each range that is merged. */
-const allowed = ({ items }: ExecutionPage): number => items.length + 2 + STATUSES.length
+/** One more than a page of each status that is asked for. */
+const allowed = ({ status }: ListQuery, limit: number): number =>
+  (limit + 1) * (status === undefined ? STATUSES.length + 1 : [status].flat().length)
 
 /** A page under each of these filters, and the one behind it. */
 async function expectPages(s: ExecutionStore, reading: Reading, queries: readonly ListQuery[]): Promise<void> {
   for (const query of queries) {
     const first = await reading(s.listExecutions({ ...query, limit: 50 }))
-    expect.soft(first.read, JSON.stringify(query)).toBeLessThanOrEqual(allowed(first.result))
+    expect.soft(first.read, JSON.stringify(query)).toBeLessThanOrEqual(allowed(query, 50))
     const cursor = first.result.nextCursor
     if (cursor === null) continue
     const second = await reading(s.listExecutions({ ...query, limit: 50, cursor }))
-    expect.soft(second.read, JSON.stringify(query)).toBeLessThanOrEqual(allowed(second.result))
+    expect.soft(second.read, JSON.stringify(query)).toBeLessThanOrEqual(allowed(query, 50))
   }
 }
 
@@ -97,8 +102,8 @@ async function expectPages(s: ExecutionStore, reading: Reading, queries: readonl
 async function expectRuns(s: ExecutionStore, reading: Reading, queries: readonly ListQuery[]): Promise<void> {
   for (const query of queries) {
     for (let run = 0; run < 10; run++) {
-      const { result, read } = await reading(s.listExecutions({ ...query, limit: 20 }))
-      expect.soft(read, JSON.stringify(query)).toBeLessThanOrEqual(allowed(result))
+      const { read } = await reading(s.listExecutions({ ...query, limit: 20 }))
+      expect.soft(read, JSON.stringify(query)).toBeLessThanOrEqual(allowed(query, 20))
     }
   }
 }
@@ -122,7 +127,7 @@ withServer('postgres', (server) => {
     const counting = (work: (s: ExecutionStore, reading: Reading) => Promise<void>) =>
       countingOn(database.url, schema, work)
 
-    test('no page reads more rows than it returns, and one more of each range that is merged (weakness 38)', () =>
+    test('no page reads more rows than a page of each status that is asked for has (weakness 38)', () =>
       counting((s, reading) => expectPages(s, reading, queries)))
 
     test('nor when its statement has been run so often that the server might settle for another plan', () =>
@@ -174,6 +179,26 @@ withServer('postgres', (server) => {
       const [first] = due
       if (first !== undefined) expect(await store.dueTimers(5, { after: first })).toEqual(due.slice(1))
     })
+  })
+
+  describe('where columns tell of each other what a planner cannot know', () => {
+    const database = useDatabase(server)
+    const skewed = queriesOf('old', 'new', 'none')
+    let schema: string
+    beforeEach(async () => {
+      if (schema !== undefined) return
+      schema = newSchema()
+      await open(database.url, { schema })
+      const sql = connect(database.url)
+      await sql.unsafe(skewedSeed(schema))
+      await sql.unsafe(`VACUUM ANALYZE ${schema}.harel_executions`)
+    })
+
+    test('no page reads more than that, under any filters together', () =>
+      countingOn(database.url, schema, (s, reading) => expectPages(s, reading, skewed)))
+
+    test('nor when its statement has been run often', () =>
+      countingOn(database.url, schema, (s, reading) => expectRuns(s, reading, skewed)))
   })
 
   describe('rows that another program has written', () => {
