@@ -1,5 +1,12 @@
 /** What the runners of a prefix share about their sweeps: the context of the execution `harel.sweep`. */
-import { compareBytes, type DueTimer, type Execution, type JsonValue } from '@harel/store-base'
+import {
+  checkKey,
+  compareBytes,
+  type DueTimer,
+  type Execution,
+  type JsonObject,
+  type JsonValue,
+} from '@harel/store-base'
 import { RESERVED_KEY } from './snapshot.js'
 
 /** The shortest pause between two sweeps, in seconds; it doubles while there is nothing to do. */
@@ -46,8 +53,62 @@ const APART = 30
 export const isAhead = (time: number, now: number, atMost: number): boolean =>
   time > now && time <= now + atMost + APART
 
-export const stateOf = ({ context }: Execution): SweepState =>
-  (context[RESERVED_KEY] as unknown as SweepState | undefined) ?? { nextAt: 0, pause: SHORTEST, claims: [], busy: {} }
+/** What of the stored state can be used: a part that is misshapen counts as absent, for it can be made again. */
+export function stateOf({ context }: Execution): SweepState {
+  const stored = membersOf(context[RESERVED_KEY])
+  const { owner, reading, nextAt, pause, outbox, spawns, timers, claims, busy } = stored
+  return {
+    ...(typeof owner === 'string' && { owner }),
+    ...(isNumber(reading) && { reading }),
+    nextAt: isNumber(nextAt) ? nextAt : 0,
+    pause: isNumber(pause) && pause > 0 ? pause : SHORTEST,
+    ...(isSeq(outbox) && { outbox }),
+    ...(isSeq(spawns) && { spawns }),
+    ...(isTimer(timers) && { timers }),
+    claims: Array.isArray(claims) ? claims.flatMap(claimOf) : [],
+    busy: Object.fromEntries(
+      Object.entries(membersOf(busy)).filter((entry): entry is [string, number] => isNumber(entry[1])),
+    ),
+  }
+}
+
+function claimOf(stored: JsonValue): Claim[] {
+  const { owner, until, outbox, spawns, timers } = membersOf(stored)
+  if (typeof owner !== 'string' || !isNumber(until)) return []
+  const part: Part = {
+    ...(isPair(outbox, isSeq) && { outbox }),
+    ...(isPair(spawns, isSeq) && { spawns }),
+    ...(isPair(timers, isTimer) && { timers }),
+  }
+  return [{ owner, until, ...part }]
+}
+
+type Stored = JsonValue | undefined
+
+/** None of what is no object. */
+const membersOf = (value: Stored): Partial<JsonObject> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
+
+const isNumber = (value: Stored): value is number => typeof value === 'number'
+
+const isSeq = (value: Stored): value is number => isNumber(value) && Number.isSafeInteger(value) && value >= 0
+
+function isKey(value: Stored): value is string {
+  try {
+    checkKey('key', value)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function isTimer(value: Stored): value is JsonObject & DueTimer {
+  const { executionId, path, fireAt } = membersOf(value)
+  return isKey(executionId) && isKey(path) && isNumber(fireAt)
+}
+
+const isPair = <T extends JsonValue>(value: Stored, isEnd: (end: Stored) => end is T): value is [T, T] =>
+  Array.isArray(value) && value.length === 2 && value.every(isEnd)
 
 export function setState(execution: Execution, state: SweepState): void {
   execution.context = { [RESERVED_KEY]: state as unknown as JsonValue }

@@ -7,7 +7,7 @@
  * are; and what a runner has claimed and not removed is found again by the next sweep when the claim has run out.
  */
 import {
-  type CorruptRecord,
+  CorruptRecord,
   copyExecution,
   type DueTimer,
   type Execution,
@@ -18,7 +18,7 @@ import {
   StoreConflict,
 } from '@harel/store-base'
 import { Claims } from './claims.js'
-import { type Host, newDraft } from './host.js'
+import { type Host, loadReadable, newDraft } from './host.js'
 import { type Entry, eventWork, type Relay } from './relay.js'
 import { SWEEP } from './reserved.js'
 import {
@@ -47,6 +47,8 @@ interface Page {
   timers: DueTimer[]
   unreadable: { work: UnreadableWork; error: CorruptRecord }[]
 }
+
+const newSweep = (): Execution => newExecution({ id: SWEEP, definitionId: SWEEP, status: 'RUNNING' })
 
 /** First and last of what was read. */
 const span = <T>(entries: readonly T[]): [T, T] | undefined => {
@@ -81,10 +83,9 @@ export class Sweep {
    * @returns after how many seconds it is worth while to come again
    */
   async round(): Promise<number> {
-    const { settings, store } = this.#host
+    const { settings } = this.#host
     const now = settings.clock()
-    const loaded = (await store.load(SWEEP)) ?? newExecution({ id: SWEEP, definitionId: SWEEP, status: 'RUNNING' })
-    const execution = copyExecution(loaded)
+    const execution = copyExecution((await this.#load()) ?? newSweep())
     const state = stateOf(execution)
     const { maxPause } = settings
     if (isAhead(state.nextAt, now, maxPause)) return this.#until(Math.min(maxPause, state.nextAt - now))
@@ -101,6 +102,34 @@ export class Sweep {
     await this.#takeOver(mine)
     await this.#work(mine)
     return this.#until(Math.min(maxPause, Math.max(0, next.nextAt - settings.clock())))
+  }
+
+  /** What all share. Where it cannot be read it is removed: it holds nothing that is not found again. */
+  async #load(): Promise<Execution | undefined> {
+    const { store, settings } = this.#host
+    try {
+      return await store.load(SWEEP)
+    } catch (error) {
+      if (!(error instanceof CorruptRecord)) throw error
+      const version = await this.#versionFound()
+      // Others may have come before.
+      const again = await loadReadable(this.#host, SWEEP)
+      if (again !== null) return again
+      await store.purge(SWEEP, version)
+      settings.onWarning(`${SWEEP} cannot be read and is made again`, error)
+      return store.load(SWEEP)
+    }
+  }
+
+  /** Of what cannot be read, a conflict tells the version. What has none is removed at any. */
+  async #versionFound(): Promise<number> {
+    try {
+      await this.#host.store.save(newSweep())
+    } catch (error) {
+      if (error instanceof StoreConflict) return error.found ?? 0
+      if (!(error instanceof CorruptRecord)) throw error
+    }
+    return 0
   }
 
   /** Not all at the same moment. */
