@@ -4,14 +4,15 @@
  * nothing behind it, and costs nothing until it is due. After the last attempt the execution is FAILED: parked.
  */
 import { type Execution, executions, isFinished, type JsonValue, newExecution, StoreConflict } from '@harel/store-base'
-import { ControlRefused, isFinal, UnknownExecution, UnknownMachine } from './errors.js'
+import { pause } from './concurrency.js'
+import { ControlRefused, isFinal, TooManyConflicts, UnknownExecution, UnknownMachine } from './errors.js'
 import type { Firing } from './handle.js'
 import { type Draft, type Host, loadReadable, newDraft } from './host.js'
 import { DELIVERY, hashOf, RETRY_PATH } from './reserved.js'
 import { RESERVED_KEY } from './snapshot.js'
 import { errorText } from './step.js'
-import { update, write } from './update.js'
-import { describeWork, perform, subjectOf, type Work, whyUnreadable } from './work.js'
+import { retryPause, update, write } from './update.js'
+import { describeWork, parseWork, perform, subjectOf, type Work, whyUnreadable } from './work.js'
 
 /** The first pause and the longest, in seconds. */
 const FIRST = 0.25
@@ -31,17 +32,20 @@ export interface Parked {
   readonly since: number | null
 }
 
+/** For people. */
+const DAMAGED = 'what it was to deliver cannot be read; discard removes it'
+
 interface PersistedDelivery {
   /** As text: inside another record it might be nested too deep for any. */
   work: string
   attempts: number
 }
 
-/** Undefined: it was not written by this package. */
-function deliveryOf({ definitionId, context }: Execution): { work: Work; attempts: number } | undefined {
-  const stored = context[RESERVED_KEY] as unknown as PersistedDelivery | undefined
-  if (definitionId !== DELIVERY || typeof stored?.work !== 'string') return undefined
-  return { work: JSON.parse(stored.work) as Work, attempts: stored.attempts }
+/** Undefined: it is damaged. */
+function contentOf({ context }: Execution): { work: Work; attempts: number } | undefined {
+  const stored = context[RESERVED_KEY] as Partial<PersistedDelivery> | null | undefined
+  const work = parseWork(stored?.work)
+  return work && { work, attempts: typeof stored?.attempts === 'number' ? stored.attempts : 0 }
 }
 
 /** Tells it from others of its kind that are for the same execution. */
@@ -55,6 +59,14 @@ const idOf = (work: Work): string => {
   // Hashed, because the names together may be longer than an id can be.
   const key = JSON.stringify([work.kind, subjectOf(work), nameOf(work)])
   return `${DELIVERY}:${hashOf(key).slice(0, 32)}`
+}
+
+const isParked = ({ definitionId, status }: Execution): boolean => definitionId === DELIVERY && status === 'FAILED'
+
+function park(execution: Execution, draft: Draft): void {
+  execution.status = 'FAILED'
+  execution.activePath = 'parked'
+  draft.timers.set(RETRY_PATH, { action: 'cancel', path: RETRY_PATH })
 }
 
 function keep(execution: Execution, work: Work, attempts: number): void {
@@ -81,7 +93,8 @@ export class Deliveries {
     const { onWarning } = this.#host.settings
     try {
       await write(this.#host, execution, draft)
-      onWarning(`${describeWork(work)} has failed and will be tried again`, error)
+      if (isParked(execution)) this.#tellParked(work, 1, error)
+      else onWarning(`${describeWork(work)} has failed and will be tried again`, error)
       return true
     } catch (refused) {
       // It was taken over before, by a process that did not live to say so.
@@ -94,29 +107,29 @@ export class Deliveries {
 
   #failed(execution: Execution, work: Work, attempts: number, error: unknown): Draft {
     const draft = newDraft()
-    const { maxAttempts, onWarning } = this.#host.settings
     keep(execution, work, attempts)
     execution.error = errorText(error)
-    if (attempts < maxAttempts) {
-      draft.timers.set(RETRY_PATH, { action: 'schedule', path: RETRY_PATH, fireAt: this.#pause(attempts) })
-    } else {
-      execution.status = 'FAILED'
-      execution.activePath = 'parked'
-      draft.timers.set(RETRY_PATH, { action: 'cancel', path: RETRY_PATH })
-      onWarning(`${describeWork(work)} is parked after ${attempts} attempts`, error)
-    }
+    // A row that cannot be read does not get better by itself; when it has been repaired, a sweep finds it.
+    if (work.kind === 'unreadable' || attempts >= this.#host.settings.maxAttempts) park(execution, draft)
+    else draft.timers.set(RETRY_PATH, { action: 'schedule', path: RETRY_PATH, fireAt: this.#pause(attempts) })
     return draft
+  }
+
+  #tellParked(work: Work, attempts: number, error: unknown): void {
+    const count = attempts === 1 ? 'one attempt' : `${attempts} attempts`
+    this.#host.settings.onWarning(`${describeWork(work)} is parked after ${count}`, error)
   }
 
   /** Another attempt, when its time has come. */
   async retry(id: string): Promise<Firing> {
     const delivery = await this.#host.store.load(id)
     if (delivery === undefined) return 'gone'
-    const found = deliveryOf(delivery)
-    if (found === undefined) throw UnknownMachine.foreign(delivery)
+    if (delivery.definitionId !== DELIVERY) throw UnknownMachine.foreign(delivery)
     if (delivery.status === 'FAILED' || isFinished(delivery.status)) return 'gone'
     // Held from outside of this package.
     if (delivery.status !== 'RUNNING') return 'waiting'
+    const found = contentOf(delivery)
+    if (found === undefined) return this.#parkDamaged(delivery)
     const { work, attempts } = found
     let failure: { error: unknown } | undefined
     try {
@@ -127,16 +140,31 @@ export class Deliveries {
     } catch (error) {
       failure = { error }
     }
-    await update<void>(this.#host, id, undefined, ({ execution }) => {
-      if (execution?.version !== delivery.version) return { result: undefined }
+    const parked = await update<boolean>(this.#host, id, undefined, ({ execution }) => {
+      if (execution?.version !== delivery.version) return { result: false }
       if (failure !== undefined) {
-        return { result: undefined, draft: this.#failed(execution, work, attempts + 1, failure.error) }
+        const draft = this.#failed(execution, work, attempts + 1, failure.error)
+        return { result: isParked(execution), draft }
       }
       // Its machine is not known here; somebody else may know it.
       const draft = newDraft()
       draft.timers.set(RETRY_PATH, { action: 'schedule', path: RETRY_PATH, fireAt: this.#pause(attempts) })
+      return { result: false, draft }
+    })
+    if (parked) this.#tellParked(work, attempts + 1, failure?.error)
+    return 'fired'
+  }
+
+  /** Nobody can tell any more what it was to deliver. */
+  async #parkDamaged({ id, version }: Execution): Promise<Firing> {
+    await update<void>(this.#host, id, undefined, ({ execution }) => {
+      if (execution?.version !== version) return { result: undefined }
+      const draft = newDraft()
+      execution.error = 'what it was to deliver cannot be read'
+      park(execution, draft)
       return { result: undefined, draft }
     })
+    this.#host.settings.onWarning(`${id} is parked: ${DAMAGED}`)
     return 'fired'
   }
 
@@ -144,9 +172,18 @@ export class Deliveries {
   async *parked(): AsyncGenerator<Parked, void, undefined> {
     for await (const { id } of executions(this.#host.store, { definitionId: DELIVERY, status: 'FAILED' })) {
       const delivery = await loadReadable(this.#host, id)
-      const found = delivery?.status === 'FAILED' ? deliveryOf(delivery) : undefined
-      if (!delivery || found === undefined) continue
+      if (!delivery || !isParked(delivery)) continue
+      const found = contentOf(delivery)
+      if (found === undefined) {
+        this.#host.settings.onWarning(`${id} is passed over: ${DAMAGED}`)
+        continue
+      }
       const { work, attempts } = found
+      // It has been repaired, or somebody has removed it.
+      if (work.kind === 'unreadable' && (await whyUnreadable(this.#host, work)) === undefined) {
+        await this.#host.store.purge(id, delivery.version)
+        continue
+      }
       const { error, createdAt: since } = delivery
       yield { id, kind: work.kind, executionId: subjectOf(work), work, attempts, error: error ?? '', since }
     }
@@ -156,8 +193,9 @@ export class Deliveries {
   unpark(id: string): Promise<void> {
     return update<void>(this.#host, id, undefined, ({ execution }) => {
       if (execution === undefined) throw new UnknownExecution(id)
-      const found = deliveryOf(execution)
-      if (found === undefined) throw new ControlRefused(id, 'is no parked entry')
+      if (execution.definitionId !== DELIVERY) throw new ControlRefused(id, 'is no parked entry')
+      const found = contentOf(execution)
+      if (found === undefined) throw new ControlRefused(id, `cannot be tried again: ${DAMAGED}`)
       if (execution.status !== 'FAILED') return { result: undefined }
       const draft = newDraft()
       execution.status = 'RUNNING'
@@ -169,17 +207,27 @@ export class Deliveries {
     })
   }
 
-  /** Removes parked work for good. @throws UnknownExecution, ControlRefused */
+  /** Removes parked work for good. @throws UnknownExecution, ControlRefused, TooManyConflicts */
   async discard(id: string): Promise<void> {
-    const delivery = await this.#host.store.load(id)
-    if (delivery === undefined) throw new UnknownExecution(id)
-    const work = delivery.status === 'FAILED' ? deliveryOf(delivery)?.work : undefined
-    if (work === undefined) throw new ControlRefused(id, 'is not parked')
+    const { store } = this.#host
+    const delivery = await this.#purgeParked(id)
+    const work = delivery && contentOf(delivery)?.work
     // What has been repaired since is no longer what was to be given up.
-    if (work.kind === 'unreadable' && (await whyUnreadable(this.#host, work)) !== undefined) {
-      const { store } = this.#host
-      await (work.queue === 'outbox' ? store.ackOutbox(work.seq) : store.ackSpawn(work.seq))
+    if (work?.kind !== 'unreadable' || (await whyUnreadable(this.#host, work)) === undefined) return
+    await (work.queue === 'outbox' ? store.ackOutbox(work.seq) : store.ackSpawn(work.seq))
+  }
+
+  /** What was removed; undefined: somebody else has done so meanwhile. */
+  async #purgeParked(id: string): Promise<Execution | undefined> {
+    const { store, settings, signal } = this.#host
+    for (let attempt = 1; ; attempt++) {
+      const delivery = await store.load(id)
+      if (delivery === undefined && attempt > 1) return undefined
+      if (delivery === undefined) throw new UnknownExecution(id)
+      if (!isParked(delivery)) throw new ControlRefused(id, 'is not parked')
+      if (await store.purge(id, delivery.version)) return delivery
+      if (attempt >= settings.maxConflicts) throw new TooManyConflicts(id, attempt)
+      await pause(retryPause(attempt) * settings.random(), signal)
     }
-    await this.#host.store.purge(id, delivery.version)
   }
 }

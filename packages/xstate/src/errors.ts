@@ -152,7 +152,7 @@ export class TooManyConflicts extends RunnerError {
   static override readonly code = 'TOO_MANY_CONFLICTS'
   readonly executionId: string
 
-  constructor(executionId: string, attempts: number, cause: unknown) {
+  constructor(executionId: string, attempts: number, cause?: unknown) {
     super(
       'TOO_MANY_CONFLICTS',
       `${JSON.stringify(executionId)} was changed by others in each of ${attempts} attempts; nothing was written`,

@@ -8,6 +8,9 @@ import type { Draft, Host } from './host.js'
 /** The longest pause before another attempt, in seconds. */
 const LONGEST = 0.5
 
+/** How long to wait at the most, in seconds, after so many lost races. */
+export const retryPause = (attempt: number): number => Math.min(LONGEST, 0.002 * 2 ** attempt)
+
 /** What was decided on an execution; without a draft, nothing is written. */
 export interface Decision<R> {
   readonly result: R
@@ -65,7 +68,7 @@ function inTurn<R>(
       } catch (error) {
         if (!(error instanceof StoreConflict)) throw error
         if (attempt >= maxConflicts) throw new TooManyConflicts(id, attempt, error)
-        await pause(Math.min(LONGEST, 0.002 * 2 ** attempt) * host.settings.random(), host.signal)
+        await pause(retryPause(attempt) * host.settings.random(), host.signal)
       }
     }
   })

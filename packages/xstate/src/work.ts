@@ -48,6 +48,33 @@ export function subjectOf(work: Work): string {
 export const describeWork = (work: Work): string =>
   work.kind === 'unreadable' ? `entry ${work.seq} of the ${work.queue}` : `${work.kind} for ${subjectOf(work)}`
 
+type Members = Partial<Record<string, unknown>>
+
+const isObject = (value: unknown): value is Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const areTexts = (...values: unknown[]): boolean => values.every((value) => typeof value === 'string' && value !== '')
+
+const SHAPES: { readonly [Kind in Work['kind']]: (work: Members) => boolean } = {
+  event: ({ targetId, event }) => isObject(event) && areTexts(targetId, event.id, event.kind),
+  spawn: ({ parentId, childId, data }) => isObject(data) && areTexts(parentId, childId),
+  unreadable: ({ queue, seq }) => (queue === 'outbox' || queue === 'spawns') && Number.isSafeInteger(seq),
+  timer: ({ executionId, path, fireAt }) => areTexts(executionId, path) && typeof fireAt === 'number',
+}
+
+/** Undefined: it is none, or damaged. */
+export function parseWork(text: unknown): Work | undefined {
+  if (typeof text !== 'string') return undefined
+  let work: unknown
+  try {
+    work = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  if (!isObject(work) || typeof work.kind !== 'string' || !Object.hasOwn(SHAPES, work.kind)) return undefined
+  return SHAPES[work.kind as Work['kind']](work) ? (work as unknown as Work) : undefined
+}
+
 /** Undefined: it was not written by this package. */
 export function spawnWork({ parentId, childId, context }: Omit<SpawnEntry, 'seq'>): SpawnWork | undefined {
   const data = context[RESERVED_KEY] as unknown as StartData | undefined
@@ -94,16 +121,22 @@ export async function whyUnreadable(
   { store }: Host,
   { queue, seq }: UnreadableWork,
 ): Promise<CorruptRecord | undefined> {
-  let reason: CorruptRecord | undefined
+  let first: { seq: number; error: CorruptRecord } | undefined
   const page: QueuePage = {
     limit: 1,
-    after: Math.max(0, seq - 1),
+    ...(seq > 0 && { after: seq - 1 }),
     onUnreadable: (found, error) => {
-      if (found === seq) reason = error
+      first ??= { seq: found, error }
+      // Ends the reading: a store would read on for an entry that can be read, however many rows that takes.
+      throw error
     },
   }
-  await (queue === 'outbox' ? store.pendingOutbox(page) : store.pendingSpawns(page))
-  return reason
+  try {
+    await (queue === 'outbox' ? store.pendingOutbox(page) : store.pendingSpawns(page))
+  } catch (error) {
+    if (first === undefined) throw error
+  }
+  return first?.seq === seq ? first.error : undefined
 }
 
 /** What can be read by now is done by the sweeps. */

@@ -404,16 +404,16 @@ describe('rows that the store cannot read', () => {
     return { store, clock, runner, db, warnings }
   }
 
-  test('are counted, parked after the last attempt, and hold up nobody', async () => {
+  test('are parked at once, and hold up nobody', async () => {
     const { store, clock, runner, warnings } = await setUp()
     await sweepUp(clock, runner)
     expect(await contextOf(store, 'c')).toEqual({ n: 2 })
     const parked = await all(runner.parked())
     expect(parked.map(({ kind, executionId, attempts, work }) => ({ kind, executionId, attempts, work }))).toEqual(
       expect.arrayContaining([
-        { kind: 'unreadable', executionId: '', attempts: 3, work: { kind: 'unreadable', queue: 'outbox', seq: 2 } },
-        { kind: 'unreadable', executionId: '', attempts: 3, work: { kind: 'unreadable', queue: 'outbox', seq: 3 } },
-        { kind: 'unreadable', executionId: '', attempts: 3, work: { kind: 'unreadable', queue: 'spawns', seq: 1 } },
+        { kind: 'unreadable', executionId: '', attempts: 1, work: { kind: 'unreadable', queue: 'outbox', seq: 2 } },
+        { kind: 'unreadable', executionId: '', attempts: 1, work: { kind: 'unreadable', queue: 'outbox', seq: 3 } },
+        { kind: 'unreadable', executionId: '', attempts: 1, work: { kind: 'unreadable', queue: 'spawns', seq: 1 } },
       ]),
     )
     expect(parked).toHaveLength(3)
@@ -423,8 +423,7 @@ describe('rows that the store cannot read', () => {
     }
     expect(warnings).toEqual([])
     expect(runner.warnings.filter((message) => message.includes('entry 2 of the outbox'))).toEqual([
-      'entry 2 of the outbox has failed and will be tried again',
-      'entry 2 of the outbox is parked after 3 attempts',
+      'entry 2 of the outbox is parked after one attempt',
     ])
     expect(JSON.stringify([parked, runner.warnings])).not.toContain('SECRET')
   })
