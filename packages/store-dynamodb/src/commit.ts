@@ -81,11 +81,12 @@ function guardedUpdate(attributes: Item, expected: number) {
   const entries = Object.entries(attributes)
   return {
     UpdateExpression: `SET ${entries.map((_, index) => `#a${index} = :a${index}`).join(', ')}`,
-    ConditionExpression: expected === 0 ? 'attribute_not_exists(id)' : 'version = :expected',
+    // Others may have stored it at version 0, as one that nobody has committed yet.
+    ConditionExpression: `${expected === 0 ? 'attribute_not_exists(id) OR ' : ''}version = :expected`,
     ExpressionAttributeNames: Object.fromEntries(entries.map(([name], index) => [`#a${index}`, name])),
     ExpressionAttributeValues: {
       ...Object.fromEntries(entries.map(([, value], index) => [`:a${index}`, value])),
-      ...(expected !== 0 && { ':expected': N(expected) }),
+      ':expected': N(expected),
     },
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
   }

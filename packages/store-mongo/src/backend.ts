@@ -89,7 +89,7 @@ export class MongoBackend implements StoreBackend {
     // A duplicate key would end the caller's transaction.
     if (this.#connection.isTransaction && expected === 0) {
       const found = await this.#version(id)
-      if (found !== null) return { applied: false, found }
+      if (found !== null && found > 0) return { applied: false, found }
     }
     const [outbox, spawn] = await Promise.all([
       emits.length === 0 ? 0 : this.#numbers.outbox.take(emits.length),
@@ -103,8 +103,8 @@ export class MongoBackend implements StoreBackend {
 
   /** Whether the document was as expected, and was written. */
   async #update({ id, expected }: PreparedCommit, update: Document[]): Promise<boolean> {
-    // Without a version: no document, or one in which Python harel has begun a trace.
-    const filter = { _id: id, version: expected === 0 ? null : toNumber(expected) } as object
+    // Without a version: no document, or one in which Python harel has begun a trace; and others may have stored a 0.
+    const filter = { _id: id, version: expected === 0 ? { $in: [null, 0] } : toNumber(expected) } as object
     const attempt = () =>
       this.#connection.write(async ({ executions }, options) => {
         try {

@@ -91,7 +91,9 @@ export function commitUpdate(commit: PreparedCommit, first: FirstNumbers, settin
           processed: newest(appended('processed', literal(processed)), settings.dedupe),
         }),
         ...(isWritten(scheduled) && { timers: { $mergeObjects: ['$timers', literal(new Map(scheduled))] } }),
-        ...(trace !== undefined ? { trace: withStep(trace, settings) } : isWritten([]) && { trace: literal([]) }),
+        ...(trace !== undefined
+          ? { trace: withStep(trace, settings) }
+          : isWritten([]) && { trace: { $ifNull: ['$trace', []] } }),
       },
     },
     ...withoutTimers(cancelled),

@@ -35,7 +35,8 @@ const SHORT_WAIT = '20ms'
  * `p_lock_timeout`.
  *
  * Answers `version;seqs`: the version found, 0 when there is none, and the seqs of the emits. The commit was applied if
- * the version is `p_expected`. -1: busy, somebody else changes the row just now.
+ * the version is `p_expected`; a row that others stored at version 0 is taken by a first commit. -1: busy, somebody else
+ * changes the row just now.
  *
  * The planner setting keeps a plan that was made when the tables were empty from scanning them when they are full.
  */
@@ -138,7 +139,7 @@ BEGIN
     FROM unnest(p_ids, p_expected, seen_versions, payloads, p_definitions, p_statuses, p_parents, p_outcomes,
         p_active_paths, p_finished_at)
       c(id, expected, seen, data, definition_id, status, parent_id, outcome, active_path, finished_at)
-    WHERE x.id = c.id AND c.seen = c.expected AND c.seen > 0;
+    WHERE x.id = c.id AND x.version = c.seen AND c.seen = c.expected;
 
   IF 0 = ANY (p_expected) THEN
     INSERT INTO ${tables.executions} (id, definition_id, version, meta_version, status, parent_id, outcome, active_path,
@@ -151,9 +152,10 @@ BEGIN
     GET DIAGNOSTICS made = ROW_COUNT;
     IF made < (SELECT count(*) FROM unnest(p_expected, seen_versions) u(expected, seen)
         WHERE expected = 0 AND seen = 0) THEN
-      -- Somebody else was faster; what is ours can be told by its payload, which has the random token of the commit.
+      -- Those that were stored at version 0 are written already, and of others somebody else was faster. What is ours can
+      -- be told by its payload, which has the random token of the commit.
       seen_versions := ARRAY(
-        SELECT CASE WHEN expected <> 0 OR seen <> 0 OR x.data = u.data THEN seen ELSE COALESCE(x.version, -1) END
+        SELECT CASE WHEN expected <> 0 OR seen <> 0 OR x.data = u.data THEN seen ELSE COALESCE(NULLIF(x.version, 0), -1) END
           FROM unnest(p_ids, p_expected, seen_versions, payloads) WITH ORDINALITY u(id, expected, seen, data, place)
           LEFT JOIN ${tables.executions} x ON x.id = u.id ORDER BY place);
     END IF;

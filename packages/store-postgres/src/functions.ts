@@ -30,7 +30,7 @@ export function tablesOf(prefix: string, schema: string): Tables {
 /** What this package adds, behind the prefix. Numbers change with meanings: two releases can share a database. */
 const NAMES = {
   commit: 'commit_v2',
-  commitAll: 'commit_all_v2',
+  commitAll: 'commit_all_v3',
   appendTrace: 'append_trace_v1',
   summary: 'summary_v1',
   fill: 'fill_summary_v1',

@@ -105,7 +105,7 @@ withServer('postgres', (server) => {
       ['DROP TABLE $.harel_trace', ['harel_trace']],
       ['ALTER TABLE $.harel_executions DROP COLUMN outcome', ['harel_executions.outcome']],
       ['DROP TRIGGER harel_executions_summary ON $.harel_executions', ['harel_executions_summary']],
-      ['DROP FUNCTION $.harel_commit_all_v2', ['harel_commit_all_v2']],
+      ['DROP FUNCTION $.harel_commit_all_v3', ['harel_commit_all_v3']],
     ])('what is missing after %s is named, and made without it', async (drop, missing) => {
       const schema = newSchema()
       await open(database.url, { schema })

@@ -176,13 +176,18 @@ export function assertAscending(seqs: readonly number[]): void {
 /** The order of texts by their UTF-8 bytes. */
 export const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
+const PART = 250
+
 /**
  * Removes what stands under `ns`, so that a check leaves a database as it was: the queues are read whole by every
  * check that comes after. What cannot be read any more is left.
  */
 export async function cleanUp(store: ExecutionStore, ns: string): Promise<void> {
-  await store.ackOutbox((await outboxOf(store, ns)).map(({ seq }) => seq))
-  await store.ackSpawn((await spawnsOf(store, ns)).map(({ seq }) => seq))
+  const events = await outboxOf(store, ns)
+  const children = await spawnsOf(store, ns)
+  // In parts, for thousands at once may take a small server longer than it has.
+  while (events.length > 0) await store.ackOutbox(events.splice(0, PART).map(({ seq }) => seq))
+  while (children.length > 0) await store.ackSpawn(children.splice(0, PART).map(({ seq }) => seq))
   for (const { executionId, path, fireAt } of await timersOf(store, ns)) {
     await store.deleteTimer(executionId, path, fireAt)
   }

@@ -54,6 +54,38 @@ export const foreignRowContract: Contract = {
       },
     },
     {
+      title:
+        'an execution that another program stored at version 0 is taken by one first commit, alone or among others',
+      needs: ['insertExecutionText'],
+      async run({ store, ns, probes }) {
+        const insert = async (name: string) => {
+          const id = `${ns}${name}`
+          assert.equal(await store.load(id), undefined)
+          await probes.insertExecutionText?.(id, 0, foreign(id, { version: 0, context: { by: 'others' } }))
+          const held = await loaded(store, id)
+          assert.equal(held.version, 0)
+          return { ...held, context: { by: name } }
+        }
+        const alone = await insert('alone')
+        const among = [await insert('x'), await insert('y')]
+        const stale = among.map((held) => ({ ...held, context: { by: 'nobody' } }))
+        const news = ['a', 'b', 'c'].map((name) => execution(ns, name))
+        const seqs = await store.commit(alone, { emits: [emit(ns, 'e', 'a')] })
+        assert.equal(seqs.length, 1)
+        const committed = [...among, ...news]
+        const given = await Promise.all(
+          committed.map((held) => store.commit(held, { emits: [emit(ns, 'e', 'a')], processedEventId: 'ev' })),
+        )
+        assert.equal(new Set([seqs, ...given].flat()).size, 1 + committed.length)
+        for (const { id, context } of [alone, ...committed]) {
+          const held = await loaded(store, id)
+          assert.deepEqual([held.version, held.context], [1, context])
+        }
+        for (const held of stale) await conflict(() => store.commit(held), held.id, 0, 1)
+        for (const { id } of committed) assert.equal(await store.isProcessed(id, 'ev'), true)
+      },
+    },
+    {
       title: 'a field that only another program knows outlives the commits of this one',
       weaknesses: [25],
       needs: ['insertExecutionText', 'executionText'],

@@ -58,6 +58,24 @@ export const commitMutants: readonly Mutant[] = [
     },
   },
   {
+    name: 'takes what is stored at version 0 for committed by somebody',
+    backend(backend) {
+      replace(backend, 'commit', (commit) => (given) => {
+        const found = backend.versionOf(given.id)
+        return found === 0 ? { applied: false, found } : commit(given)
+      })
+    },
+  },
+  {
+    name: 'acknowledges a first commit that it has not written over what is stored at version 0',
+    backend(backend) {
+      replace(backend, 'commit', (commit) => (given) => {
+        if (backend.versionOf(given.id) !== 0) return commit(given)
+        return { applied: true, seqs: backend.writeCompanions(given) }
+      })
+    },
+  },
+  {
     name: 'accepts copies that are ahead',
     backend(backend) {
       replace(backend, 'commit', (commit) => (given) => {
