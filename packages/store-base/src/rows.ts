@@ -76,9 +76,8 @@ export const toSpawns = (
 export const toTimers = (rows: readonly DueTimer[], options: ReadOptions): DueTimer[] =>
   readable(
     rows,
-    (timer) => {
-      const { executionId, path, fireAt } = timer
-      if (isKey(executionId) && isKey(path) && Number.isFinite(fireAt)) return timer
+    ({ executionId, path, fireAt }) => {
+      if (isKey(executionId) && isKey(path) && Number.isFinite(fireAt)) return { executionId, path, fireAt }
       throw new CorruptRecord(
         `timer ${quote(path)} of execution ${quote(executionId)}`,
         'its id, path or time is none that a store takes',

@@ -44,6 +44,15 @@ describe.each(kinds)('a store on %s', (_, open) => {
     return { backend, store: open(backend, options) }
   }
 
+  test('hands out timers that are nothing but what the protocol says, and not the rows of the backend', async () => {
+    const { backend, store } = opened()
+    const row = { executionId: 'x', path: 'p', fireAt: 1, _id: 'internal' }
+    vi.spyOn(backend, 'dueTimers').mockReturnValue([row])
+    const [timer] = await store.dueTimers(9)
+    expect(timer).toEqual({ executionId: 'x', path: 'p', fireAt: 1 })
+    expect(timer).not.toBe(row)
+  })
+
   test('stores what the objects were when the method was called', async () => {
     const { store } = opened()
     const execution = newExecution({ definitionId: 'd', id: 'x', context: { list: [1] } })
