@@ -1,5 +1,6 @@
-import { describe, kindOf } from './describe.js'
-import { InvalidArgument } from './errors.js'
+import { describe, isPlain, kindOf } from './describe.js'
+import { InvalidArgument, StoreError } from './errors.js'
+import { throwingPlace } from './json.js'
 import { STATUSES, type Status, type TimerOp } from './records.js'
 
 /** The longest key, in UTF-8 bytes. */
@@ -82,6 +83,22 @@ export function checkStatus(argument: string, value: unknown): Status {
   return value
 }
 
+/**
+ * What `read` makes of the argument. Getters and proxies may throw anything: it becomes the cause of an error that says
+ * where in the argument they stand.
+ *
+ * @throws InvalidArgument
+ */
+export function readArgument<T, R>(argument: string, value: T, read: (value: T) => R): R {
+  try {
+    return read(value)
+  } catch (error) {
+    if (error instanceof StoreError) throw error
+    const { path, cause } = throwingPlace(value, argument) ?? { path: argument, cause: error }
+    throw new InvalidArgument(path, value, 'what can be read', 'what throws then; the cause says why', cause)
+  }
+}
+
 /** Refuses what is no object with members (arrays and null are none). */
 export function checkObject(argument: string, value: unknown): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -90,19 +107,34 @@ export function checkObject(argument: string, value: unknown): Record<string, un
   return value as Record<string, unknown>
 }
 
-/** Refuses an object with a member that nobody would look at: a misspelt filter must not match everything. */
-export function checkMembers(argument: string, value: unknown, allowed: readonly string[]): Record<string, unknown> {
+/** Refuses what is no plain object: the members of a Map or of a class instance may stand where nobody looks. */
+export function checkPlain(argument: string, value: unknown): Record<string, unknown> {
   const object = checkObject(argument, value)
-  for (const key of Object.keys(object)) {
-    if (!allowed.includes(key)) {
-      throw new InvalidArgument(
-        argument,
-        object,
-        `an object with no other members than ${allowed.join(', ')} (has ${describe(key)})`,
-      )
-    }
-  }
+  if (!isPlain(object)) throw new InvalidArgument(argument, object, 'a plain object')
   return object
+}
+
+/**
+ * Refuses what is no plain object, and one with a member that nobody would look at: a misspelt filter must not match
+ * everything.
+ *
+ * @param allowed the names of the members; any when absent
+ * @returns a copy, for which each member was read once
+ */
+export function checkMembers(argument: string, value: unknown, allowed?: readonly string[]): Record<string, unknown> {
+  return readArgument(argument, value, () => {
+    const object = checkPlain(argument, value)
+    // `__proto__` among them becomes a member like any other.
+    return Object.fromEntries(
+      Object.getOwnPropertyNames(object).map((key) => {
+        if (allowed?.includes(key) === false) {
+          const others = `a plain object with no other members than ${allowed.join(', ')}`
+          throw new InvalidArgument(argument, object, `${others} (has ${describe(key)})`)
+        }
+        return [key, object[key]]
+      }),
+    )
+  })
 }
 
 /** A copy of the array, in which holes have become members that are undefined: `map` would pass over holes. */

@@ -6,6 +6,7 @@ import {
   checkMembers,
   checkSeqs,
   checkTime,
+  readArgument,
   utf8Length,
 } from './arguments.js'
 import { AsyncStore } from './async-store.js'
@@ -40,16 +41,16 @@ export interface StoreOptions {
 
 /**
  * The options that every store has, with their defaults. A member that is neither one of them nor in `own` is refused:
- * a misspelt prefix must not mean another one.
+ * a misspelt prefix must not mean another one. Without `own` any may be there.
  *
  * @throws InvalidArgument
  */
 export function checkStoreOptions(
   options: StoreOptions,
-  own: readonly string[],
+  own?: readonly string[],
 ): { onWarning: OnWarning; numbers: Numbers } {
-  checkMembers('options', options, [...own, 'onWarning', 'numbers'])
-  const { onWarning = console.warn, numbers = 'exact' } = options
+  const given = checkMembers('options', options, own && [...own, 'onWarning', 'numbers'])
+  const { onWarning = console.warn, numbers = 'exact' } = given as StoreOptions
   checkFunction('onWarning', onWarning)
   if (numbers !== 'exact' && numbers !== 'lossy') throw new InvalidArgument('numbers', numbers, "'exact' or 'lossy'")
   return { onWarning, numbers }
@@ -99,13 +100,10 @@ function fill<Row, Entry, Page extends { readonly limit: number }>(
 
 const queueBehind = ({ seq }: { seq: number }, limit: number): CheckedQueuePage => ({ limit, after: seq })
 
+const RECORD = ['id', 'version', 'definition', 'publishedAt'] as const
+
 const checkDefinition = (record: DefinitionRecord, numbers: Numbers): DefinitionRow => {
-  const { id, version, definition, publishedAt } = checkMembers('record', record, [
-    'id',
-    'version',
-    'definition',
-    'publishedAt',
-  ])
+  const { id, version, definition, publishedAt } = checkMembers('record', record, RECORD)
   return {
     id: checkKey('record.id', id),
     version: checkKey('record.version', version),
@@ -141,7 +139,7 @@ class Core {
   constructor(backend: Awaitable<StoreBackend>, options: StoreOptions = {}) {
     this.#backend = backend
     // Which others there are, only the backend knows.
-    this.#reading = checkStoreOptions(options, Object.keys(options))
+    this.#reading = checkStoreOptions(options)
     this.#numbers = this.#reading.numbers
     this.#held = backend.capabilities.identity ? new Map() : undefined
   }
@@ -203,7 +201,7 @@ class Core {
 
   pendingOutbox(page?: QueuePage) {
     // A function, which is nothing to send to a worker.
-    const { onUnreadable, ...part } = checkQueuePage(page)
+    const { onUnreadable, ...part } = readArgument('page', page, checkQueuePage)
     return fill(
       (part) => this.#ask((backend) => backend.pendingOutbox(part)),
       part,
@@ -213,13 +211,13 @@ class Core {
   }
 
   ackOutbox(seqs: number | readonly number[]) {
-    const checked = checkSeqs('seqs', seqs)
+    const checked = readArgument('seqs', seqs, (given) => checkSeqs('seqs', given))
     return this.#ask((backend) => backend.ackOutbox(checked))
   }
 
   pendingSpawns(page?: QueuePage) {
     // A function, which is nothing to send to a worker.
-    const { onUnreadable, ...part } = checkQueuePage(page)
+    const { onUnreadable, ...part } = readArgument('page', page, checkQueuePage)
     return fill(
       (part) => this.#ask((backend) => backend.pendingSpawns(part)),
       part,
@@ -229,7 +227,7 @@ class Core {
   }
 
   ackSpawn(seqs: number | readonly number[]) {
-    const checked = checkSeqs('seqs', seqs)
+    const checked = readArgument('seqs', seqs, (given) => checkSeqs('seqs', given))
     return this.#ask((backend) => backend.ackSpawn(checked))
   }
 
@@ -237,7 +235,7 @@ class Core {
     checkTime('now', now)
     return fill(
       (part) => this.#ask((backend) => backend.dueTimers(now, part)),
-      checkTimerPage(page),
+      readArgument('page', page, checkTimerPage),
       (timers) => toTimers(timers, this.#reading),
       (after, limit): CheckedTimerPage => ({ limit, after }),
     )
@@ -260,13 +258,13 @@ class Core {
 
   appendTrace(id: string, step: TraceStep) {
     checkKey('id', id)
-    const entry = prepareTrace('step', step, this.#numbers)
+    const entry = readArgument('step', step, (given) => prepareTrace('step', given, this.#numbers))
     return this.#ask((backend) => backend.appendTrace(id, entry))
   }
 
   listExecutions(query: ListQuery = {}) {
     const { paging } = this.capabilities
-    const checked = checkListQuery(query, paging)
+    const checked = readArgument('query', query, (given) => checkListQuery(given, paging))
     return after(
       this.#ask((backend) => backend.listExecutions(checked)),
       ({ rows, next }) => toPage(toSummaries(rows, this.#reading), next, checked, paging),
@@ -279,7 +277,7 @@ class Core {
   }
 
   publishDefinition(record: DefinitionRecord) {
-    const row = checkDefinition(record, this.#numbers)
+    const row = readArgument('record', record, (given) => checkDefinition(given, this.#numbers))
     return after(
       this.#ask((backend) => backend.publishDefinition(row)),
       (stored) => toDefinition(stored, this.#reading),

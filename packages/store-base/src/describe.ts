@@ -13,13 +13,33 @@ export const bracketed = (key: string): string => `[${JSON.stringify(key.slice(0
 export const kindOf = (value: unknown): string =>
   typeof value === 'string' ? `a string of ${value.length} characters` : describe(value)
 
-/** A short description of a bad value that shows no content of objects. */
+/** Whether it is what an object literal makes, in this realm or in another, or has no prototype at all. */
+export function isPlain(value: object): boolean {
+  const prototype: object | null = Object.getPrototypeOf(value)
+  return prototype === null || prototype === Object.prototype || Object.hasOwn(prototype, 'isPrototypeOf')
+}
+
+/** Of what class the object is; not asked of a plain one, whose `constructor` may be content. */
+export function classOf(value: object): string {
+  const name: unknown = value.constructor?.name
+  return typeof name === 'string' && name !== '' ? `an object of class ${name.slice(0, SHOWN)}` : 'no plain object'
+}
+
+function describeObject(value: object): string {
+  try {
+    if (Array.isArray(value)) return `an array of ${value.length}`
+    return isPlain(value) ? 'an object' : classOf(value)
+  } catch {
+    return 'an object that cannot be read'
+  }
+}
+
+/** A short description of a bad value that shows no content of objects. Never throws, whatever a proxy does. */
 export function describe(value: unknown): string {
   if (typeof value === 'string')
     return value.length > SHOWN ? `${quote(value)} (${value.length} characters)` : quote(value)
   if (value === null) return 'null'
-  if (Array.isArray(value)) return `an array of ${value.length}`
-  if (typeof value === 'object') return 'an object'
+  if (typeof value === 'object') return describeObject(value)
   if (typeof value === 'function') return 'a function'
   return typeof value === 'bigint' ? 'a bigint' : String(value)
 }

@@ -10,6 +10,7 @@ import {
   checkKeyOrEmpty,
   checkKeyOrNull,
   checkObject,
+  checkPlain,
   checkStatus,
   checkTime,
 } from './arguments.js'
@@ -50,15 +51,17 @@ const nullableDatetime = (argument: string, value: unknown): string | null => {
   return text
 }
 
-const wireEvent = (argument: string, value: unknown, enclosing: number, numbers: Numbers) => {
+/** An event as it is stored: each of its members is read once. */
+export const wireEvent = (argument: string, value: unknown, enclosing: number, numbers: Numbers) => {
   const event = checkObject(argument, value)
-  if (numbers === 'exact') refuseRounded(argument, event, event.data)
+  const { data: given } = event
+  if (numbers === 'exact') refuseRounded(argument, event, given)
   return {
     id: checkKey(`${argument}.id`, event.id),
     kind: string(`${argument}.kind`, event.kind),
     created_time: nullableDatetime(`${argument}.createdTime`, event.createdTime),
     received_time: nullableDatetime(`${argument}.receivedTime`, event.receivedTime),
-    data: data(`${argument}.data`, event.data, enclosing + 1, numbers),
+    data: data(`${argument}.data`, given, enclosing + 1, numbers),
   }
 }
 
@@ -76,27 +79,23 @@ const wireChild = (argument: string, value: unknown, numbers: Numbers) => {
 
 /** An object with the same keys (`__proto__` included) and each value mapped. */
 function mapMembers<T>(argument: string, value: unknown, map: (argument: string, value: unknown, key: string) => T) {
-  const entries = Object.entries(checkObject(argument, value))
+  const entries = Object.entries(checkPlain(argument, value))
   // Most executions have no children and no counters.
   if (entries.length === 0) return {} as Record<string, T>
   return Object.fromEntries(entries.map(([key, member]) => [key, map(`${argument}${bracketed(key)}`, member, key)]))
 }
 
+const name = 'execution'
+
 /**
- * The payload of an execution: `version` first, then the token of the commit, `id` and the other scalars, then the
- * rest, so that who needs only the version finds it in front. Fields of other programs come last.
- *
- * @throws InvalidArgument, NotSerializable with the path
+ * An execution as it is stored, but for the fields of other programs: `version` first, then the token of the commit,
+ * `id` and the other scalars, then the rest, so that who needs only the version finds it in front. Each member of the
+ * execution is read once.
  */
-export function encodeExecution(
-  execution: Execution,
-  version: number,
-  token: string,
-  numbers: Numbers = 'exact',
-): string {
-  const name = 'execution'
-  if (numbers === 'exact') refuseRounded(name, execution, execution.context)
-  const wire = {
+function wireExecution(execution: Execution, version: number, token: string, numbers: Numbers) {
+  const { context } = execution
+  if (numbers === 'exact') refuseRounded(name, execution, context)
+  return {
     version,
     commit_token: token,
     id: checkKey(`${name}.id`, execution.id),
@@ -116,7 +115,7 @@ export function encodeExecution(
     finished_at: nullableTime(`${name}.finishedAt`, execution.finishedAt),
     expires_at: nullableTime(`${name}.expiresAt`, execution.expiresAt),
     history: data(`${name}.history`, execution.history, 1, numbers),
-    context: data(`${name}.context`, execution.context, 1, numbers),
+    context: data(`${name}.context`, context, 1, numbers),
     deferred: checkArray(`${name}.deferred`, execution.deferred).map((event, index) =>
       wireEvent(`${name}.deferred[${index}]`, event, 2, numbers),
     ),
@@ -126,13 +125,30 @@ export function encodeExecution(
     }),
     invoke_seq: mapMembers(`${name}.invokeSeq`, execution.invokeSeq, count),
   }
-  const unknown = unknownFieldsOf(execution)
-  return toJson(unknown === undefined ? wire : { ...wire, ...unknown }, name)
 }
 
+/**
+ * The payload of an execution, and what it holds, for the columns beside it. Fields of other programs come last.
+ *
+ * @throws InvalidArgument, NotSerializable with the path
+ */
+export function encodeState(execution: Execution, version: number, token: string, numbers: Numbers) {
+  const wire = wireExecution(execution, version, token, numbers)
+  const unknown = unknownFieldsOf(execution, wire)
+  return { wire, data: toJson(unknown === undefined ? wire : { ...wire, ...unknown }, name) }
+}
+
+/** The payload of an execution. @throws InvalidArgument, NotSerializable with the path */
+export const encodeExecution = (
+  execution: Execution,
+  version: number,
+  token: string,
+  numbers: Numbers = 'exact',
+): string => encodeState(execution, version, token, numbers).data
+
 /** The stored text of an event. @throws InvalidArgument, NotSerializable with the path */
-export const encodeEvent = (event: HarelEvent, name = 'event', numbers: Numbers = 'exact'): string =>
-  toJson(wireEvent(name, event, 0, numbers), name)
+export const encodeEvent = (event: HarelEvent, argument = 'event', numbers: Numbers = 'exact'): string =>
+  toJson(wireEvent(argument, event, 0, numbers), argument)
 
 /**
  * The stored text of a spawn's context, a trace step or a definition. A context may be nested as deep as it may be in

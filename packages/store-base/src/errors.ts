@@ -81,9 +81,12 @@ export class InvalidArgument extends StoreError {
   /** Where the value stands, for example `changes.timers[0].path`. */
   readonly argument: string
 
-  /** @param shown how the message shows what was given; what may be a payload is shown by its kind alone */
-  constructor(argument: string, given: unknown, allowed: string, shown = describe(given)) {
-    super('INVALID_ARGUMENT', `${argument} must be ${allowed}; got ${shown}`)
+  /**
+   * @param shown how the message shows what was given; what may be a payload is shown by its kind alone
+   * @param cause what was thrown when the value was read
+   */
+  constructor(argument: string, given: unknown, allowed: string, shown = describe(given), cause?: unknown) {
+    super('INVALID_ARGUMENT', `${argument} must be ${allowed}; got ${shown}`, { cause })
     this.argument = argument
   }
 }

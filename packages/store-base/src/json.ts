@@ -1,4 +1,4 @@
-import { bracketed } from './describe.js'
+import { bracketed, classOf, isPlain } from './describe.js'
 import { NotSerializable } from './errors.js'
 import type { Numbers } from './numbers.js'
 import type { JsonValue } from './records.js'
@@ -6,6 +6,7 @@ import type { JsonValue } from './records.js'
 /** How deep Python nests in one stored text, the outermost container included: deeper texts cannot be read back. */
 export const MAX_NESTING = 200
 
+const THROWS = 'throws when it is read'
 const TOO_DEEP = `lies deeper than ${MAX_NESTING} levels in the stored text`
 
 /** Reports something about a value at a path below it. */
@@ -17,14 +18,6 @@ interface Problem {
 }
 
 const problem = (reason: string, cause?: unknown): Problem => ({ reason, path: [], cause })
-
-const isPlain = (value: object): boolean => {
-  const prototype: object | null = Object.getPrototypeOf(value)
-  return prototype === null || prototype === Object.prototype || isForeignObjectPrototype(prototype)
-}
-
-/** Whether it is the `Object.prototype` of another realm, which an object literal made there has. */
-const isForeignObjectPrototype = (prototype: object): boolean => Object.hasOwn(prototype, 'isPrototypeOf')
 
 function find(value: unknown, depth: number, numbers: Numbers): Problem | undefined {
   switch (typeof value) {
@@ -52,15 +45,10 @@ function find(value: unknown, depth: number, numbers: Numbers): Problem | undefi
     return 'toJSON' in value ? problem('is an array with toJSON, which says something else than its items') : undefined
   }
   if (!isPlain(value)) {
-    return problem(`is ${kindOf(value)}, which would not come back as one; store plain data instead`)
+    return problem(`is ${classOf(value)}, which would not come back as one; store plain data instead`)
   }
   if (Object.getOwnPropertySymbols(value).length > 0) return problem('has a member keyed by a symbol, which JSON drops')
-  let members: unknown[]
-  try {
-    members = Object.values(value)
-  } catch {
-    return throwingGetter(value as Record<string, unknown>)
-  }
+  const members: unknown[] = Object.values(value)
   for (let index = 0; index < members.length; index++) {
     if (members[index] === undefined) continue
     const found = find(members[index], depth - 1, numbers)
@@ -70,15 +58,28 @@ function find(value: unknown, depth: number, numbers: Numbers): Problem | undefi
   return undefined
 }
 
-function throwingGetter(value: Record<string, unknown>): Problem {
-  for (const key of Object.keys(value)) {
-    try {
-      void value[key]
-    } catch (cause) {
-      return at(problem('has a getter that throws', cause), key)
+/** The first container or member that throws when it is read: a getter, or a proxy. */
+function findThrowing(value: unknown, depth: number, seen = new Set<object>()): Problem | undefined {
+  if (typeof value !== 'object' || value === null || depth === 0 || seen.has(value)) return undefined
+  seen.add(value)
+  const path: (string | number)[] = []
+  try {
+    const isArray = Array.isArray(value)
+    for (const key of Object.keys(value)) {
+      path[0] = isArray ? Number(key) : key
+      const found = findThrowing((value as Record<string, unknown>)[key], depth - 1, seen)
+      if (found !== undefined) return at(found, path[0])
     }
+  } catch (cause) {
+    return { reason: THROWS, path, cause }
   }
-  return problem('has a getter that throws now and then')
+  return undefined
+}
+
+/** Where a value throws when it is read, and what; undefined if it does so no more. */
+export function throwingPlace(value: unknown, name: string): { path: string; cause: unknown } | undefined {
+  const found = findThrowing(value, MAX_NESTING)
+  return found && { path: pathText(name, found.path), cause: found.cause }
 }
 
 const at = (found: Problem, key: string | number): Problem => {
@@ -86,9 +87,12 @@ const at = (found: Problem, key: string | number): Problem => {
   return found
 }
 
-const kindOf = (value: object): string => {
-  const name: unknown = value.constructor?.name
-  return typeof name === 'string' && name !== '' ? `an object of class ${name.slice(0, 60)}` : 'no plain object'
+function survey(value: unknown, depth: number, numbers: Numbers): Problem | undefined {
+  try {
+    return find(value, depth, numbers)
+  } catch (cause) {
+    return findThrowing(value, depth) ?? problem(THROWS, cause)
+  }
 }
 
 /** How far down the path, from the inside out, the first container stands that is one of those around it. */
@@ -118,7 +122,7 @@ const pathText = (root: string, insideOut: readonly (string | number)[]): string
 /**
  * Refuses what JSON does not carry exactly, with the path to it: NaN, Infinity, bigint, function, symbol, `undefined`
  * in an array, any object that is neither plain nor an array (Map, Date, class instances), members keyed by a symbol,
- * getters that throw, and nesting too deep to be read back (in a context beyond 199 levels), which cyclic values are.
+ * what throws when it is read (a getter, a revoked proxy), and nesting too deep to be read back (in a context beyond 199 levels), which cyclic values are.
  * Members that are `undefined` are dropped by JSON, and -0 becomes 0. Lone surrogates are refused by `toJson`.
  *
  * @param name how messages call the value
@@ -130,7 +134,7 @@ export function validateSerializable(
   name: string,
   options: { enclosing?: number; numbers?: Numbers } = {},
 ): asserts value is JsonValue {
-  const found = find(value, MAX_NESTING - (options.enclosing ?? 1), options.numbers ?? 'exact')
+  const found = survey(value, MAX_NESTING - (options.enclosing ?? 1), options.numbers ?? 'exact')
   if (found === undefined) return
   const { path, reason, cause } = found
   const steps = reason === TOO_DEEP ? cycle(value, path) : undefined

@@ -7,12 +7,14 @@ import {
   checkObject,
   checkVersion,
   foldTimers,
+  readArgument,
 } from './arguments.js'
-import { encodeEvent, encodeExecution, encodeJson } from './encode.js'
+import { encodeJson, encodeState, wireEvent } from './encode.js'
 import { InvalidArgument } from './errors.js'
+import { toJson } from './json.js'
 import { type Numbers, refuseRounded } from './numbers.js'
 import type { CommitChanges } from './protocol.js'
-import type { Execution, HarelEvent, Status, TimerOp } from './records.js'
+import type { Execution, Status, TimerOp } from './records.js'
 
 /** The columns of an execution by which listings filter, and which they show. */
 export interface SummaryColumns {
@@ -71,26 +73,40 @@ export function prepareCommit(
   changes: CommitChanges = {},
   numbers: Numbers = 'exact',
 ): PreparedCommit {
+  return {
+    ...readArgument('execution', execution, (given) => prepareState(given, numbers)),
+    ...readArgument('changes', changes, (given) => prepareChanges(given, numbers)),
+  }
+}
+
+function prepareState(execution: Execution, numbers: Numbers) {
   checkObject('execution', execution)
-  checkMembers('changes', changes, CHANGES)
   const expected = checkVersion('execution.version', execution.version)
-  checkWritable(execution)
+  // The new version is set after the write, when it is too late to find out that it cannot be.
+  if (!Reflect.set(execution, 'version', expected)) {
+    throw new InvalidArgument('execution', execution, 'an object whose version can be set (not a frozen one)')
+  }
   const version = expected + 1
   const token = crypto.randomUUID()
-  const data = encodeExecution(execution, version, token, numbers)
-  const { emits, processedEventId, timers, spawns, trace } = changes
+  const { wire, data } = encodeState(execution, version, token, numbers)
   return {
-    id: execution.id,
-    definitionId: execution.definitionId,
-    status: execution.status,
-    outcome: execution.outcome,
-    activePath: execution.activePath,
-    parentId: execution.parentId,
-    finishedAt: execution.finishedAt,
+    id: wire.id,
+    definitionId: wire.definition_id,
+    status: wire.status,
+    outcome: wire.outcome,
+    activePath: wire.active_path,
+    parentId: wire.parent_id,
+    finishedAt: wire.finished_at,
     expected,
     version,
     token,
     data,
+  }
+}
+
+function prepareChanges(changes: CommitChanges, numbers: Numbers) {
+  const { emits, processedEventId, timers, spawns, trace } = checkMembers('changes', changes, CHANGES)
+  return {
     emits: emits === undefined ? NOTHING : prepareEmits(emits, numbers),
     processedEventId:
       processedEventId === undefined ? undefined : checkKey('changes.processedEventId', processedEventId),
@@ -100,22 +116,13 @@ export function prepareCommit(
   }
 }
 
-// The new version is set after the write, when it is too late to find out that it cannot be.
-function checkWritable(execution: Execution): void {
-  if (!Reflect.set(execution, 'version', execution.version)) {
-    throw new InvalidArgument('execution', execution, 'an object whose version can be set (not a frozen one)')
-  }
-}
-
 const prepareEmits = (emits: unknown, numbers: Numbers): PreparedEmit[] =>
   checkArray('changes.emits', emits).map((emit, index) => {
     const where = `changes.emits[${index}]`
     const { targetId, event } = checkObject(where, emit)
-    return {
-      targetId: checkKeyOrNull(`${where}.targetId`, targetId),
-      event: encodeEvent(event as HarelEvent, `${where}.event`, numbers),
-      eventId: (event as HarelEvent).id,
-    }
+    const target = checkKeyOrNull(`${where}.targetId`, targetId)
+    const wire = wireEvent(`${where}.event`, event, 0, numbers)
+    return { targetId: target, event: toJson(wire, `${where}.event`), eventId: wire.id }
   })
 
 const prepareSpawns = (spawns: unknown, numbers: Numbers): PreparedSpawn[] =>

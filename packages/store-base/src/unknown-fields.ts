@@ -19,11 +19,14 @@ export function noteUnknownFields(execution: Execution, payload: JsonObject, kno
   for (const holder of [execution, execution.context]) noted.set(holder, { id: execution.id, fields })
 }
 
-/** What an execution was loaded with beside the fields that are known here. */
-export function unknownFieldsOf(execution: Execution): JsonObject | undefined {
-  const found = noted.get(execution) ?? noted.get(execution.context)
+/** What an execution was loaded with beside the fields that are known here; its id and context, if they were read. */
+export function unknownFieldsOf(
+  execution: Execution,
+  { id, context }: Pick<Execution, 'id' | 'context'> = execution,
+): JsonObject | undefined {
+  const found = noted.get(execution) ?? noted.get(context)
   // Another execution may have been given the same context.
-  return found?.id === execution.id ? found.fields : undefined
+  return found?.id === id ? found.fields : undefined
 }
 
 /** Lets the copy of an execution be committed with those fields, too. */

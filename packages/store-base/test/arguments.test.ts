@@ -12,6 +12,7 @@ import {
   checkTime,
   checkVersion,
   foldTimers,
+  readArgument,
 } from '../src/arguments.js'
 import { InvalidArgument } from '../src/errors.js'
 import { checkQueuePage, checkTimerPage } from '../src/queues.js'
@@ -109,8 +110,53 @@ describe('containers', () => {
   test('with a member that nobody looks at are refused', () => {
     expect(checkMembers('page', { limit: 1 }, ['limit', 'after'])).toEqual({ limit: 1 })
     expect(() => checkMembers('page', { limt: 1 }, ['limit', 'after'])).toThrow(
-      'page must be an object with no other members than limit, after (has "limt"); got an object',
+      'page must be a plain object with no other members than limit, after (has "limt"); got an object',
     )
+  })
+
+  test.each([
+    new Map([['limit', 1]]),
+    new Set(['limit']),
+    new Date(),
+    new (class Page {
+      limit = 1
+    })(),
+    Object.create({ limit: 1 }),
+  ])('with members are plain objects, not %s', (value) => {
+    expect(() => checkMembers('page', value, ['limit'])).toThrow(refused('page'))
+    expect(() => checkMembers('page', value, ['limit'])).toThrow(/^page must be a plain object; got an object of class/)
+  })
+
+  test('with members are copied, those that are not enumerable too, and each member is read once', () => {
+    let reads = 0
+    const value = Object.defineProperty({}, 'limit', { get: () => ++reads })
+    expect(checkMembers('page', value, ['limit'])).toEqual({ limit: 1 })
+    expect(reads).toBe(1)
+    expect(() => checkMembers('page', Object.defineProperty({}, 'limt', { value: 1 }), ['limit'])).toThrow(
+      refused('page'),
+    )
+    const own = checkMembers('page', JSON.parse('{"__proto__":1}'))
+    expect(Object.entries(own)).toEqual([['__proto__', 1]])
+  })
+
+  test('that throw when they are read are refused with the place and the cause', () => {
+    const cause = new Error('a getter')
+    const broken = {
+      get prefix() {
+        throw cause
+      },
+    }
+    expect(() => checkMembers('options', broken)).toThrow(
+      expect.objectContaining({ argument: 'options.prefix', cause }),
+    )
+    const cyclic: Record<string, unknown> = { list: [{}, broken] }
+    cyclic.self = cyclic
+    const read = () => readArgument('step', cyclic, () => JSON.stringify(broken))
+    expect(read).toThrow(expect.objectContaining({ argument: 'step.list[1].prefix', cause }))
+    const once = () => {
+      throw cause
+    }
+    expect(() => readArgument('step', {}, once)).toThrow(expect.objectContaining({ argument: 'step', cause }))
   })
 
   test('that are arrays are copied, holes included', () => {

@@ -137,8 +137,12 @@ describe.each(copies)('errors of the %s copy', (_, errors) => {
   test('show a bad value shortened, and nothing of what is inside an object', () => {
     const messageOf = (given: unknown) =>
       new errors.InvalidArgument('a', given, 'x').message.slice('a must be x; got '.length)
+    const { proxy: revoked, revoke } = Proxy.revocable({}, {})
+    revoke()
     expect(messageOf({ pin: 'CANARY' })).toBe('an object')
-    expect(messageOf(new Map([['CANARY', 1]]))).toBe('an object')
+    expect(messageOf(new Map([['CANARY', 1]]))).toBe('an object of class Map')
+    expect(messageOf({ constructor: { name: 'CANARY' } })).toBe('an object')
+    expect(messageOf(revoked)).toBe('an object that cannot be read')
     expect(messageOf(['CANARY'])).toBe('an array of 1')
     expect(messageOf(() => 'CANARY')).toBe('a function')
     expect(messageOf(10n ** 5000n)).toBe('a bigint')

@@ -6,7 +6,27 @@ import { type Execution, newEvent, newExecution } from '../src/records.js'
 
 const event = newEvent({ id: 'e', kind: 'k' })
 
+/** The object, and how often each of its members has been read. */
+function counted<T extends object>(object: T): { object: T; reads: Record<string, number> } {
+  const reads: Record<string, number> = {}
+  const get = (target: T, key: string | symbol) => {
+    reads[String(key)] = (reads[String(key)] ?? 0) + 1
+    return Reflect.get(target, key)
+  }
+  return { object: new Proxy(object, { get }), reads }
+}
+
 describe('a commit', () => {
+  test('reads each member of an execution and of an event once, so that columns are what the text beside them says', () => {
+    const execution = counted(newExecution({ definitionId: 'd' }))
+    const emitted = counted(event)
+    const changes = counted<CommitChanges>({ emits: [{ targetId: null, event: emitted.object }] })
+    prepareCommit(execution.object, changes.object)
+    for (const { object, reads } of [execution, emitted, changes]) {
+      expect(reads).toEqual(Object.fromEntries(Object.keys(object).map((key) => [key, 1])))
+    }
+  })
+
   test.each<[string, Execution, CommitChanges | undefined, string]>([
     ['no execution', null as never, undefined, 'execution'],
     ['no changes', newExecution({ definitionId: 'd' }), null as never, 'changes'],

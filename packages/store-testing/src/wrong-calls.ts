@@ -3,9 +3,8 @@ import type { CommitChanges, DefinitionRecord, Execution, ExecutionStore, ListQu
 import type { Check } from './contract.js'
 import { emit, everything, execution } from './fixtures.js'
 
-/** What a caller without types may pass. */
-// biome-ignore lint/suspicious/noExplicitAny: the point is to pass what the types forbid
-type Wrong = any
+// biome-ignore lint/suspicious/noExplicitAny: what a caller without types may pass
+export type Wrong = any
 
 const NOT_KEYS: readonly unknown[] = [
   undefined,
@@ -62,10 +61,15 @@ const NOT_STATUSES: readonly unknown[] = [
 const NOT_FLAGS: readonly unknown[] = [null, 0, 1, 'true', 'false', {}]
 const NOT_ARRAYS: readonly unknown[] = [null, {}, 'x', 1, new Set([1])]
 
+/** Read as an object, a Map is empty: it would mean the default. */
+const NOT_PLAIN: readonly unknown[] = [...NOT_OBJECTS.slice(1), new Map([['limit', 1]]), new Set(['DONE']), new Date(0)]
+
 /** An argument, the values that are none, and a call with one of them. Without values: the call is wrong as it is. */
 export interface Case {
   argument: string
   values?: readonly unknown[]
+  /** What the error must have as its cause. */
+  cause?: unknown
   call(store: ExecutionStore, ns: string, value: Wrong): Promise<unknown>
 }
 
@@ -112,13 +116,13 @@ const onTimer = (argument: string, values: readonly unknown[], page: (value: Wro
   call: (store, _ns, value) => store.dueTimers(1, page(value)),
 })
 
-const timer = { executionId: 'e', path: 'P', fireAt: 1 }
-const event = { id: 'ev', kind: 'K', createdTime: null, receivedTime: null, data: {} }
-const child = { rootPath: '', finished: true, outcome: null, result: {}, submachine: false, key: '' }
+export const timer = { executionId: 'e', path: 'P', fireAt: 1 }
+export const event = { id: 'ev', kind: 'K', createdTime: null, receivedTime: null, data: {} }
+export const child = { rootPath: '', finished: true, outcome: null, result: {}, submachine: false, key: '' }
 const NOT_DATETIMES = ['yesterday', '2026-13-01T00:00:00', '2026-01-01T25:00:00', {}, true, undefined]
 
 /** Calls that are wrong in one way, as the guarantee that they are refused. */
-interface WrongCalls extends Omit<Check, 'run'> {
+export interface WrongCalls extends Omit<Check, 'run'> {
   cases: readonly Case[]
 }
 
@@ -174,8 +178,8 @@ export const wrongCalls: readonly WrongCalls[] = [
         ),
       ),
       onExecution('deferred', NOT_ARRAYS),
-      onExecution('children', NOT_OBJECTS),
-      onExecution('invokeSeq', NOT_OBJECTS),
+      onExecution('children', NOT_PLAIN),
+      onExecution('invokeSeq', NOT_PLAIN),
     ],
   },
   {
@@ -215,7 +219,7 @@ export const wrongCalls: readonly WrongCalls[] = [
     cases: [
       {
         argument: 'changes',
-        values: [null, [], 'x', { emit: [] }, { processedEventID: 'x' }, JSON.parse('{"__proto__":{}}')],
+        values: [...NOT_PLAIN, { emit: [] }, { processedEventID: 'x' }, JSON.parse('{"__proto__":{}}')],
         call: (store, ns, changes) => store.commit(execution(ns, 'x'), changes),
       },
       onChanges('processedEventId', NOT_KEYS.slice(1), (_ns, processedEventId) => ({ processedEventId })),
@@ -271,7 +275,7 @@ export const wrongCalls: readonly WrongCalls[] = [
       { argument: 'step', values: NOT_OBJECTS, call: (store, ns, step) => store.appendTrace(`${ns}x`, step) },
       {
         argument: 'record',
-        values: [...NOT_OBJECTS, { id: 'a', version: '1', definition: {}, publishedat: 1 }],
+        values: [undefined, ...NOT_PLAIN, { id: 'a', version: '1', definition: {}, publishedat: 1 }],
         call: (store, _ns, record) => store.publishDefinition(record),
       },
       onRecord('id', NOT_KEYS),
@@ -289,9 +293,7 @@ export const wrongCalls: readonly WrongCalls[] = [
       {
         argument: 'query',
         values: [
-          null,
-          [],
-          'x',
+          ...NOT_PLAIN,
           { tenat: 'acme' },
           { Status: 'DONE' },
           { id: { $gt: '' } },
@@ -321,8 +323,8 @@ export const wrongCalls: readonly WrongCalls[] = [
     cases: [
       ...onPage('page.after', [-1, 1.5, Number.NaN, '1', null, {}], (after) => ({ after })),
       ...onPage('page.onUnreadable', [null, true, 'x', {}], (onUnreadable) => ({ onUnreadable })),
-      ...onPage('page', [null, [], 'x', 5, { Limit: 1 }, { cursor: 'x' }], (page) => page),
-      onTimer('page', [null, [], 'x', 5, { Limit: 1 }, { cursor: 'x' }], (page) => page),
+      ...onPage('page', [...NOT_PLAIN, { Limit: 1 }, { cursor: 'x' }], (page) => page),
+      onTimer('page', [...NOT_PLAIN, { Limit: 1 }, { cursor: 'x' }], (page) => page),
       onTimer('page.after', [null, 1, 'x', []], (after) => ({ after })),
       onTimer('page.after.executionId', NOT_KEYS, (executionId) => ({ after: { ...timer, executionId } })),
       onTimer('page.after.path', NOT_KEYS, (path) => ({ after: { ...timer, path } })),

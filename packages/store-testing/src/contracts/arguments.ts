@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type CommitChanges, InvalidArgument, type ListQuery, STATUSES } from '@harel/store-base'
 import { assertionOf, type Check, type CheckContext, type Contract } from '../contract.js'
 import { everything, execution, rejection, stateOf, stored } from '../fixtures.js'
+import { unreadableCalls } from '../unreadable-calls.js'
 import { type Case, wrongCalls } from '../wrong-calls.js'
 
 /** A short text for a value that was given. */
@@ -15,7 +16,7 @@ async function assertRefused(context: CheckContext, cases: readonly Case[]): Pro
   await stored(store, ns, 'e', {}, everything(ns, 'e'))
   const ids = [`${ns}e`, `${ns}x`]
   const before = await stateOf(context, ids, [`${ns}e-ev`, `${ns}x-ev`])
-  for (const { argument, values = [undefined], call } of cases) {
+  for (const { argument, values = [undefined], cause, call } of cases) {
     for (const value of values) {
       const what = `${argument} = ${shown(value)} in ${call.toString().replace(/\s+/g, ' ').slice(0, 120)}`
       const error = await rejection(() => call(store, ns, value), InvalidArgument, what)
@@ -23,6 +24,7 @@ async function assertRefused(context: CheckContext, cases: readonly Case[]): Pro
       assert(error.message.includes(argument), `the message must name ${argument}: ${error.message}`)
       assert(error.message.length < 500, `the message has ${error.message.length} characters`)
       assert.equal(error.retryable, false)
+      if (cause !== undefined) assert.equal(error.cause, cause, what)
     }
   }
   assert.deepEqual(await stateOf(context, ids, [`${ns}e-ev`, `${ns}x-ev`]), before)
@@ -32,7 +34,7 @@ async function assertRefused(context: CheckContext, cases: readonly Case[]): Pro
 export const argumentContract: Contract = {
   name: 'arguments',
   checks: [
-    ...wrongCalls.map(
+    ...[...wrongCalls, ...unreadableCalls].map(
       ({ cases, ...guarantee }): Check => ({ ...guarantee, run: (context) => assertRefused(context, cases) }),
     ),
     {

@@ -161,7 +161,7 @@ export const fidelityContract: Contract = {
       },
     },
     {
-      title: 'a getter or a toJSON that throws, and a member keyed by a symbol, are refused',
+      title: 'a getter or a toJSON that throws, a revoked proxy and a member keyed by a symbol are refused',
       reports: ['B99'],
       async run(context) {
         const thrower = {
@@ -175,6 +175,9 @@ export const fidelityContract: Contract = {
           throw new Error('toJSON')
         }
         await assertRefused(context, { in: { toJSON } }, '.in.toJSON', 'toJSON')
+        const { proxy, revoke } = Proxy.revocable({}, {})
+        revoke()
+        await assertRefused(context, { in: proxy }, '.in', 'revoked proxy')
         await assertRefused(context, { in: { [Symbol('k')]: 1 } }, '.in', 'symbol key')
       },
     },

@@ -45,6 +45,32 @@ export const pictureContract: Contract = {
       },
     },
     {
+      title: 'a listing says of an execution what its payload says, though a getter answers otherwise the next time',
+      needs: ['copies'],
+      async run({ store, ns }) {
+        const held = execution(ns)
+        const answers = {
+          definitionId: [`${ns}d`, `${ns}other`],
+          status: ['RUNNING', 'DONE'],
+          outcome: ['a', 'b'],
+          activePath: ['a', 'b'],
+          parentId: [`${ns}a`, `${ns}b`],
+          finishedAt: [1, 2],
+        }
+        for (const [field, [first, next]] of Object.entries(answers)) {
+          let reads = 0
+          Object.defineProperty(held, field, { enumerable: true, get: () => (reads++ === 0 ? first : next) })
+        }
+        await store.commit(held)
+        const payload: object = await loaded(store, held.id)
+        const { items } = await store.listExecutions({ definitionId: `${ns}d`, status: 'RUNNING' })
+        assert.deepEqual(
+          items.map((item) => ({ ...payload, ...item })),
+          [payload],
+        )
+      },
+    },
+    {
       title: 'what a commit stores beside the execution is what it was when commit was called',
       reports: ['B25'],
       async run({ store, ns }) {

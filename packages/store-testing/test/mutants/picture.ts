@@ -1,4 +1,4 @@
-import type { Execution } from '@harel/store-base'
+import type { Execution, Status } from '@harel/store-base'
 import type { Mutant } from './mutant.js'
 
 /** Hands out the same object each time that a record reads the same. */
@@ -52,6 +52,23 @@ export const pictureMutants: readonly Mutant[] = [
           const found = await store.load(id)
           const own = kept.get(id)
           return found !== undefined && own?.version === found.version ? own : found
+        },
+      }
+    },
+  },
+  {
+    name: 'asks an execution for its status once more, for the listing',
+    store(store) {
+      const columns = new Map<string, Status>()
+      return {
+        async commit(execution, changes) {
+          const seqs = await store.commit(execution, changes)
+          columns.set(execution.id, execution.status)
+          return seqs
+        },
+        async listExecutions(query) {
+          const { items, nextCursor } = await store.listExecutions(query)
+          return { items: items.map((item) => ({ ...item, status: columns.get(item.id) ?? item.status })), nextCursor }
         },
       }
     },

@@ -301,6 +301,15 @@ export const argumentMutants: readonly Mutant[] = [
     }),
   },
   {
+    name: 'lets out what an argument throws when it is read',
+    store: (store) => ({
+      commit: (execution, changes) =>
+        store
+          .commit(execution, changes)
+          .catch((error: unknown) => Promise.reject(error instanceof InvalidArgument ? (error.cause ?? error) : error)),
+    }),
+  },
+  {
     name: 'throws where it should reject',
     store: (store) => ({
       load(id) {
