@@ -182,7 +182,8 @@ export class Invocations {
       told += 1
       const eventId = `${run}:${told}`
       afterwards(async () => {
-        await this.#tell(id, attempt, result ?? { event: lasting(logic, event), eventId }).finally(() => {
+        const said = result ?? { event: lasting(logic, event), eventId }
+        await this.#tell(id, attempt, said, abort.signal).finally(() => {
           if (result !== undefined) ended.resolve()
         })
       })
@@ -233,9 +234,17 @@ export class Invocations {
     return ours ? events : undefined
   }
 
-  /** Sends what it says to its machine; with its result, it ends. Dropped if it is no longer this process's. */
-  async #tell(id: string, attempt: number, said: Result | { event: AnyEventObject; eventId: string }): Promise<void> {
-    const { settings, signal } = this.#host
+  /**
+   * Sends what it says to its machine; with its result, it ends. Dropped if it is no longer this process's; until then it
+   * is told again and again: to give it up would be to have the work done a second time, or not at all.
+   */
+  async #tell(
+    id: string,
+    attempt: number,
+    said: Result | { event: AnyEventObject; eventId: string },
+    abort: AbortSignal,
+  ): Promise<void> {
+    const { lease, onWarning, random } = this.#host.settings
     for (let tries = 1; ; tries++) {
       try {
         await this.#ours(id, attempt, (execution, stored) =>
@@ -249,9 +258,9 @@ export class Invocations {
           said = { error }
           continue
         }
-        // What is not told is done again, by whoever takes it up when the lease has run out.
-        if (tries >= settings.maxAttempts || signal.aborted) throw error
-        await pause(Math.min(5, 0.05 * 2 ** tries) * settings.random(), signal)
+        if (abort.aborted) throw error
+        if (tries === 1) onWarning(`what ${id} has said could not be told, and will be told again`, error)
+        await pause(Math.min(5, lease / 3, 0.05 * 2 ** tries) * random(), abort)
       }
     }
   }

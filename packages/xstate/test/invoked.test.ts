@@ -1,5 +1,6 @@
 /** What machines invoke that is no machine, and what they can see of each other. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type ExecutionStore, StoreUnavailable } from '@harel/store-base'
 import { ActorNotRestorable, InvalidMachine } from '@harel/xstate'
 import { expect, test } from 'vitest'
 import {
@@ -15,7 +16,7 @@ import {
   sendTo,
   setup,
 } from 'xstate'
-import { contextOf, keepRunning, openStore, runnerOn, stored, until } from './helpers.js'
+import { contextOf, keepRunning, openStore, runnerOn, stored, until, withMethods } from './helpers.js'
 
 type Any = { type: string; [key: string]: unknown }
 const anyEvent = { types: { events: {} as Any } }
@@ -259,4 +260,48 @@ test('no more than maxInvoked run at once, however many are started, and those t
   )
   expect(most).toBe(2)
   expect(runner.warnings).toEqual([])
+})
+
+/** A promise on a store that takes no end of it while it is said so. */
+async function promiseOnBusyStore() {
+  const base = await openStore()
+  const state = { runs: 0, refused: 0, busy: true }
+  const commit: ExecutionStore['commit'] = async (execution, changes) => {
+    if (!state.busy || execution.definitionId !== 'harel.invoked' || execution.status !== 'DONE') {
+      return base.commit(execution, changes)
+    }
+    state.refused += 1
+    throw new StoreUnavailable('away for a moment')
+  }
+  const charge = fromPromise(async () => {
+    state.runs += 1
+    return 'receipt'
+  })
+  const machine = setup({ actors: { charge } }).createMachine({
+    id: 'payer',
+    initial: 'paying',
+    states: { paying: { invoke: { src: 'charge', onDone: 'paid', onError: 'unpaid' } }, paid: {}, unpaid: {} },
+  })
+  const runner = runnerOn(withMethods(base, { commit }), { machines: [machine], maxAttempts: 1 })
+  await runner.create('payer', { id: 'p' })
+  return { base, state, runner }
+}
+
+test('a result that the store does not take at once is told until it does, however few attempts a promise has', async () => {
+  const { base, state, runner } = await promiseOnBusyStore()
+  keepRunning(runner)
+  await until(() => state.refused === 4)
+  state.busy = false
+  await until(async () => (await stored(base, 'p')).activePath === 'paid')
+  expect(state.runs).toBe(1)
+  expect(runner.warnings).toEqual(['what p:0.payer.paying has said could not be told, and will be told again'])
+})
+
+test('a result that cannot be told does not keep a runner from closing, and is found by the next', async () => {
+  const { base, state, runner } = await promiseOnBusyStore()
+  await until(() => state.refused > 0)
+  const start = performance.now()
+  await runner.close()
+  expect(performance.now() - start).toBeLessThan(4000)
+  expect((await base.load('p:0.payer.paying'))?.context.xstate).toMatchObject({ owner: null, attempt: 0 })
 })
