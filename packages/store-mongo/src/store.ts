@@ -1,5 +1,6 @@
 import {
   CheckedStore,
+  checkMembers,
   type ExecutionStore,
   InvalidArgument,
   keepVersions,
@@ -64,15 +65,15 @@ export class MongoStore extends CheckedStore {
    *   driver
    * @throws InvalidPrefix, InvalidArgument, StoreUnavailable
    */
-  static async connect(
-    url: string,
-    { client: clientOptions, database, ...options }: MongoOptions & ConnectOptions = {},
-  ): Promise<MongoStore> {
-    checkOptions(options)
+  static async connect(url: string, options: MongoOptions & ConnectOptions = {}): Promise<MongoStore> {
+    // Before it is taken apart: that makes {} of what is no object.
+    checkMembers('options', options)
+    const { client: clientOptions, database, ...own } = options
+    checkOptions(own)
     const client = openClient(url, clientOptions)
     opened.add(client)
     try {
-      const store = new MongoStore(client.db(database ?? databaseOf(url)), options)
+      const store = new MongoStore(client.db(database ?? databaseOf(url)), own)
       await client.connect()
       await store.#opened()
       return store

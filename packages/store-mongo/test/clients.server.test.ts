@@ -64,6 +64,14 @@ withServer('mongo', (server) => {
     },
   )
 
+  test.each([[null], [5], ['x'], [[]], [() => {}], [new Map([['prefix', 'a']])]])(
+    'options that are no plain object are refused: %s',
+    async (options) => {
+      const refused = MongoStore.connect('mongodb://127.0.0.1:1', options as object)
+      await expect(refused).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', argument: 'options' })
+    },
+  )
+
   test('options of a database change nothing either (B28, weakness 3)', async () => {
     const prefix = newPrefix()
     const db: Db = connect(database.url).db(undefined, {

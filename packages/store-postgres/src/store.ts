@@ -1,4 +1,4 @@
-import { CheckedStore, type ExecutionStore, keepVersions, lazyBackend, Names } from '@harel/store-base'
+import { CheckedStore, checkMembers, type ExecutionStore, keepVersions, lazyBackend, Names } from '@harel/store-base'
 import type { Sql, TransactionSql } from 'postgres'
 import { capabilities, PostgresBackend } from './backend.js'
 import { Client, toStoreError } from './client.js'
@@ -53,13 +53,16 @@ export class PostgresStore extends CheckedStore {
    */
   static async connect(
     url: string,
-    { client, ...options }: PostgresOptions & { client?: ClientOptions } = {},
+    options: PostgresOptions & { client?: ClientOptions } = {},
   ): Promise<PostgresStore> {
-    const { timeout } = checkOptions(options)
+    // Before it is taken apart: that makes {} of what is no object.
+    checkMembers('options', options)
+    const { client, ...own } = options
+    const { timeout } = checkOptions(own)
     const pool = ownPool(url, timeout, client)
     const sql = await pool.handle()
     ownPools.set(sql, pool)
-    const store = new PostgresStore(sql, options)
+    const store = new PostgresStore(sql, own)
     try {
       await store.#opened()
       return store

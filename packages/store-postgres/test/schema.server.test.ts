@@ -65,6 +65,14 @@ withServer('postgres', (server) => {
     expect(() => new PostgresStore(sql, { [option]: value })).toThrow(expect.objectContaining({ code }))
   })
 
+  test.each([[null], [5], ['x'], [[]], [() => {}], [new Map([['prefix', 'a']])]])(
+    'options that are no plain object are refused: %s',
+    async (options) => {
+      const refused = PostgresStore.connect('postgres://nobody@127.0.0.1:1/none', options as object)
+      await expect(refused).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', argument: 'options' })
+    },
+  )
+
   test('without a schema the tables are where the search path finds them, else in its first schema', async () => {
     const [first, second] = [newSchema(), newSchema()]
     const sql = connect(database.url)

@@ -1,4 +1,4 @@
-import { CheckedStore, InvalidArgument, type OnWarning, StoreUnavailable } from '@harel/store-base'
+import { CheckedStore, checkMembers, InvalidArgument, type OnWarning, StoreUnavailable } from '@harel/store-base'
 import { type RedisOptions as ClientOptions, Redis } from 'ioredis'
 import { RedisBackend } from './backend.js'
 import { type Client, Connection, checkClient } from './client.js'
@@ -61,11 +61,11 @@ export class RedisStore extends CheckedStore {
    * @param options those of the store, and in `client` those of ioredis
    * @throws InvalidPrefix, InvalidArgument, StoreUnavailable
    */
-  static async connect(
-    url: string,
-    { client, ...options }: RedisOptions & { client?: ClientOptions } = {},
-  ): Promise<RedisStore> {
-    checkOptions(options)
+  static async connect(url: string, options: RedisOptions & { client?: ClientOptions } = {}): Promise<RedisStore> {
+    // Before it is taken apart: that makes {} of what is no object.
+    checkMembers('options', options)
+    const { client, ...own } = options
+    checkOptions(own)
     if (typeof url !== 'string' || !/^rediss?:$/.test(URL.parse(url)?.protocol ?? '')) {
       throw new InvalidArgument('url', '(not shown)', 'redis://… or rediss://…')
     }
@@ -74,7 +74,7 @@ export class RedisStore extends CheckedStore {
     // Without a listener, ioredis prints errors of the connection; each call reports its own.
     redis.on('error', () => {})
     try {
-      const store = new RedisStore(redis, options)
+      const store = new RedisStore(redis, own)
       await store.#backend.open()
       return store
     } catch (error) {

@@ -235,6 +235,14 @@ withServer('redis', ({ url }) => {
     })
   })
 
+  test.each([[null], [5], ['x'], [[]], [() => {}], [new Map([['prefix', 'a']])]])(
+    'options that are no plain object are refused: %s',
+    async (options) => {
+      const refused = RedisStore.connect('redis://127.0.0.1:1', options as object)
+      await expect(refused).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', argument: 'options' })
+    },
+  )
+
   test('what is no client and no URL of Redis is refused', async () => {
     for (const client of [undefined, null, {}, 'redis://localhost', { host: 'localhost' }]) {
       expect(() => new RedisStore(client as unknown as Redis)).toThrow(InvalidArgument)
