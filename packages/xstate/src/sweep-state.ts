@@ -26,7 +26,20 @@ export interface Claim extends Part {
   until: number
 }
 
-export interface SweepState {
+/** The last that was read of each queue; absent: nothing yet. */
+export interface Positions {
+  outbox?: number | undefined
+  spawns?: number | undefined
+  timers?: DueTimer | undefined
+}
+
+/** The beginnings of queues in which no row can be read, and until when nobody looks at them again. */
+export interface Passed extends Omit<Positions, 'timers'> {
+  until: number
+}
+
+/** Behind these the current sweep reads on; absent: from the beginning. */
+export interface SweepState extends Positions {
   /** The runner that has committed last; while `reading`, it alone reads the queues. */
   owner?: string
   /** Until when, in epoch seconds. */
@@ -34,10 +47,7 @@ export interface SweepState {
   /** When the next sweep may begin, in epoch seconds. */
   nextAt: number
   pause: number
-  /** Behind these the current sweep reads on; absent: from the beginning. */
-  outbox?: number
-  spawns?: number
-  timers?: DueTimer
+  passed?: Passed
   claims: Claim[]
   /** Executions that are worked on for longer than others would wait, with the time until which they are. */
   busy: { [executionId: string]: number }
@@ -56,7 +66,7 @@ export const isAhead = (time: number, now: number, atMost: number): boolean =>
 /** What of the stored state can be used: a part that is misshapen counts as absent, for it can be made again. */
 export function stateOf({ context }: Execution): SweepState {
   const stored = membersOf(context[RESERVED_KEY])
-  const { owner, reading, nextAt, pause, outbox, spawns, timers, claims, busy } = stored
+  const { owner, reading, nextAt, pause, outbox, spawns, timers, passed, claims, busy } = stored
   return {
     ...(typeof owner === 'string' && { owner }),
     ...(isNumber(reading) && { reading }),
@@ -65,11 +75,18 @@ export function stateOf({ context }: Execution): SweepState {
     ...(isSeq(outbox) && { outbox }),
     ...(isSeq(spawns) && { spawns }),
     ...(isTimer(timers) && { timers }),
+    ...passedOf(passed),
     claims: Array.isArray(claims) ? claims.flatMap(claimOf) : [],
     busy: Object.fromEntries(
       Object.entries(membersOf(busy)).filter((entry): entry is [string, number] => isNumber(entry[1])),
     ),
   }
+}
+
+function passedOf(stored: Stored): { passed?: Passed } {
+  const { until, outbox, spawns } = membersOf(stored)
+  if (!isNumber(until)) return {}
+  return { passed: { until, ...(isSeq(outbox) && { outbox }), ...(isSeq(spawns) && { spawns }) } }
 }
 
 function claimOf(stored: JsonValue): Claim[] {

@@ -12,7 +12,6 @@ import {
   type DueTimer,
   type Execution,
   newExecution,
-  type OnUnreadable,
   type OutboxEntry,
   type SpawnEntry,
   StoreConflict,
@@ -21,18 +20,21 @@ import { Claims } from './claims.js'
 import { type Host, loadReadable, newDraft } from './host.js'
 import { type Entry, eventWork, type Relay } from './relay.js'
 import { SWEEP } from './reserved.js'
+import { type Page, type Queue, readPage } from './sweep-page.js'
 import {
   holdsSeq,
   holdsTimer,
   isAhead,
   type Part,
+  type Passed,
+  type Positions,
   SHORTEST,
   type SweepState,
   setState,
   stateOf,
 } from './sweep-state.js'
 import { write } from './update.js'
-import { describeWork, spawnWork, type UnreadableWork } from './work.js'
+import { describeWork, spawnWork } from './work.js'
 
 /** How long it may take to read a page, in seconds, before others read it. */
 const READING = 5
@@ -41,12 +43,8 @@ const READING = 5
 const LEFT_ALONE = 30
 const MOST_LEFT_ALONE = 10_000
 
-interface Page {
-  outbox: OutboxEntry[]
-  spawns: SpawnEntry[]
-  timers: DueTimer[]
-  unreadable: { work: UnreadableWork; error: CorruptRecord }[]
-}
+/** A row that is parked stays so. */
+const LEFT_PARKED = 600
 
 const newSweep = (): Execution => newExecution({ id: SWEEP, definitionId: SWEEP, status: 'RUNNING' })
 
@@ -62,6 +60,8 @@ export class Sweep {
   /** Seqs and timers that are not for this process, with the time until which it leaves them alone. */
   readonly #left = new Map<string, number>()
   readonly #claims: Claims
+  /** The queues of which it has been said that they have entries beyond all that can be removed. */
+  readonly #beyond = new Set<Queue>()
 
   constructor(host: Host, relay: Relay) {
     this.#host = host
@@ -99,8 +99,7 @@ export class Sweep {
     const mine = this.#filter(page, state, now)
     const next = this.#advance(state, page, mine, now)
     if (!(await this.#commit(execution, next))) return soon
-    await this.#takeOver(mine)
-    await this.#work(mine)
+    await Promise.all([this.#takeOver(mine), this.#work(mine)])
     return this.#until(Math.min(maxPause, Math.max(0, next.nextAt - settings.clock())))
   }
 
@@ -137,21 +136,27 @@ export class Sweep {
     return seconds + this.#host.settings.random() * Math.max(SHORTEST, seconds / 4)
   }
 
+  /** The beginnings of queues that hold nothing but what is parked are not read by each sweep. */
+  #passed({ passed }: SweepState, now: number): Passed {
+    return passed !== undefined && isAhead(passed.until, now, LEFT_ALONE) ? passed : { until: now + LEFT_ALONE }
+  }
+
+  /** From where the queues are to be read. */
+  #start(state: SweepState, now: number): Positions {
+    const { outbox, spawns } = this.#passed(state, now)
+    return { outbox: state.outbox ?? outbox, spawns: state.spawns ?? spawns, timers: state.timers }
+  }
+
   async #read(state: SweepState, now: number): Promise<Page> {
-    const { store, settings } = this.#host
-    const { pageSize: limit, grace } = settings
-    const unreadable: Page['unreadable'] = []
-    const onUnreadable =
-      (queue: UnreadableWork['queue']): OnUnreadable =>
-      (seq, error) =>
-        unreadable.push({ work: { kind: 'unreadable', queue, seq }, error })
-    const [spawns, outbox, timers] = await Promise.all([
-      store.pendingSpawns({ limit, after: state.spawns, onUnreadable: onUnreadable('spawns') }),
-      store.pendingOutbox({ limit, after: state.outbox, onUnreadable: onUnreadable('outbox') }),
-      // Whoever has armed a timer fires it when it is due; what is late is anybody's.
-      store.dueTimers(now - grace / 2, { limit, after: state.timers }),
-    ])
-    return { outbox, spawns, timers, unreadable }
+    const { grace, onWarning } = this.#host.settings
+    // Whoever has armed a timer fires it when it is due; what is late is anybody's.
+    const page = await readPage(this.#host, this.#start(state, now), now - grace / 2)
+    for (const queue of page.beyond) {
+      if (this.#beyond.has(queue)) continue
+      this.#beyond.add(queue)
+      onWarning(`entries of the ${queue} whose seq is above ${Number.MAX_SAFE_INTEGER} are left alone`)
+    }
+    return page
   }
 
   /** What of a page is to be done by this process. */
@@ -160,6 +165,7 @@ export class Sweep {
     const free = (id: string | null, key: string): boolean =>
       (id === null || !this.#claims.holds(busy[id] ?? 0, now)) && !isAhead(this.#left.get(key) ?? 0, now, LEFT_ALONE)
     return {
+      ...page,
       outbox: page.outbox.filter(
         (entry) =>
           !others.some(({ outbox }) => holdsSeq(outbox, entry.seq)) &&
@@ -176,10 +182,9 @@ export class Sweep {
       timers: page.timers.filter(
         (timer) => !others.some(({ timers }) => holdsTimer(timers, timer)) && free(timer.executionId, keyOf(timer)),
       ),
-      // There may be very many of them together.
-      unreadable: page.unreadable
-        .filter(({ work }) => free(null, describeWork(work)))
-        .slice(0, this.#host.settings.pageSize),
+      unreadable: page.unreadable.filter(
+        ({ work }) => !isAhead(this.#left.get(describeWork(work)) ?? 0, now, LEFT_PARKED),
+      ),
     }
   }
 
@@ -194,15 +199,27 @@ export class Sweep {
     return !isAhead((spawnWork(entry)?.data.at ?? 0) + grace, now, grace)
   }
 
+  /** How far the beginnings are passed now. */
+  #passedWith(page: Page, state: SweepState, now: number): { passed?: Passed } {
+    const passed = { ...this.#passed(state, now) }
+    const start = this.#start(state, now)
+    for (const queue of ['outbox', 'spawns'] as const) {
+      const end = page.ends[queue]
+      if (end !== undefined && page[queue].length === 0 && start[queue] === passed[queue]) passed[queue] = end
+    }
+    return passed.outbox === undefined && passed.spawns === undefined ? {} : { passed }
+  }
+
   #advance(state: SweepState, page: Page, mine: Page, now: number): SweepState {
-    const { grace, pageSize, maxPause } = this.#host.settings
+    const { grace, maxPause } = this.#host.settings
     const found = mine.outbox.length + mine.spawns.length + mine.timers.length
-    const [lastEvent, lastSpawn, lastTimer] = [page.outbox.at(-1), page.spawns.at(-1), page.timers.at(-1)]
+    const [lastEvent, lastSpawn] = [page.outbox.at(-1), page.spawns.at(-1)]
+    const { ends } = page
     // Behind what is too young there is only what is younger.
     const after = {
-      ...(page.outbox.length >= pageSize && lastEvent && this.#isOld(lastEvent, now) && { outbox: lastEvent.seq }),
-      ...(page.spawns.length >= pageSize && lastSpawn && this.#isOldSpawn(lastSpawn, now) && { spawns: lastSpawn.seq }),
-      ...(page.timers.length >= pageSize && lastTimer && { timers: lastTimer }),
+      ...(ends.outbox !== undefined && (!lastEvent || this.#isOld(lastEvent, now)) && { outbox: ends.outbox }),
+      ...(ends.spawns !== undefined && (!lastSpawn || this.#isOldSpawn(lastSpawn, now)) && { spawns: ends.spawns }),
+      ...(ends.timers && { timers: ends.timers }),
     }
     const more = Object.keys(after).length > 0
     // What is too young now may be orphaned by the time that it is old enough.
@@ -222,6 +239,7 @@ export class Sweep {
       nextAt: more ? now : now + nextPause,
       pause: nextPause,
       ...after,
+      ...this.#passedWith(page, state, now),
       claims: [
         ...state.claims.filter(({ owner, until }) => owner !== this.#host.id && this.#claims.holds(until, now)),
         ...(found > 0 ? [this.#claims.take(part, now)] : []),
@@ -273,22 +291,27 @@ export class Sweep {
     }
   }
 
-  /** They are no hindrance in their queue, so that nobody needs to claim them: they are taken over once in any case. */
-  async #takeOver({ unreadable }: Page): Promise<void> {
-    const tasks = unreadable.map(({ work, error }) => async () => {
-      await this.#host.deliveries.takeOver(work, error)
-      this.#leave(describeWork(work))
+  /**
+   * They are no hindrance in their queue, so that nobody needs to claim them: they are taken over once in any case. One
+   * after the other, so that what else there is to be stored does not wait for all of them.
+   */
+  #takeOver({ unreadable }: Page): Promise<void> {
+    return this.#relay.run(async () => {
+      for (const { work, error } of unreadable) {
+        if (this.#host.signal.aborted) return
+        await this.#host.deliveries.takeOver(work, error)
+        this.#leave(describeWork(work), LEFT_PARKED)
+      }
     })
-    await this.#all(tasks)
   }
 
   async #all(tasks: readonly (() => Promise<void>)[]): Promise<void> {
     await Promise.all(tasks.map((task) => this.#relay.run(task)))
   }
 
-  #leave(key: string): void {
+  #leave(key: string, seconds = LEFT_ALONE): void {
     this.#left.delete(key)
-    this.#left.set(key, this.#host.settings.clock() + LEFT_ALONE)
+    this.#left.set(key, this.#host.settings.clock() + seconds)
     for (const oldest of this.#left.keys()) {
       if (this.#left.size <= MOST_LEFT_ALONE) return
       this.#left.delete(oldest)
