@@ -122,8 +122,9 @@ const pathText = (root: string, insideOut: readonly (string | number)[]): string
 /**
  * Refuses what JSON does not carry exactly, with the path to it: NaN, Infinity, bigint, function, symbol, `undefined`
  * in an array, any object that is neither plain nor an array (Map, Date, class instances), members keyed by a symbol,
- * what throws when it is read (a getter, a revoked proxy), and nesting too deep to be read back (in a context beyond 199 levels), which cyclic values are.
- * Members that are `undefined` are dropped by JSON, and -0 becomes 0. Lone surrogates are refused by `toJson`.
+ * what throws when it is read (a getter, a revoked proxy), and nesting too deep to be read back (in a context beyond 199
+ * levels), which cyclic values are. Members that are `undefined` are dropped by JSON, and -0 becomes 0. Lone surrogates
+ * are refused by `toJson`.
  *
  * @param name how messages call the value
  * @param options `enclosing`: how many containers the value will stand in; `numbers`: `lossy` lets NaN and Infinity

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as base from '@harel/store-base'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { QueuesAndLists } from './fixtures/queues-and-lists.js'
+import { queuesAndLists } from './fixtures/queues-and-lists.js'
 
 const root = join(import.meta.dirname, '..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
@@ -14,7 +14,6 @@ const folder = mkdtempSync(join(root, 'dist', 'readme-'))
 
 beforeAll(() => {
   writeFileSync(join(folder, 'my-store.ts'), snippet)
-  copyFileSync(join(import.meta.dirname, 'fixtures/queues-and-lists.ts'), join(folder, 'queues-and-lists.ts'))
   const compilerOptions = { allowImportingTsExtensions: true }
   writeFileSync(
     join(folder, 'tsconfig.json'),
@@ -32,13 +31,15 @@ describe('the README', { timeout: 120_000 }, () => {
   })
 
   test('shows every method that it does not leave out as shown elsewhere', () => {
-    const shown: Exclude<keyof base.StoreBackend, keyof QueuesAndLists>[] = ['load', 'commit']
+    const shown: Exclude<keyof base.StoreBackend, keyof ReturnType<typeof queuesAndLists>>[] = ['load', 'commit']
     for (const method of shown) expect(snippet).toContain(`async ${method}(`)
   })
 
   test('shows a store that commits and conflicts', async () => {
-    const { MyStore } = (await import(join(folder, 'my-store.ts'))) as { MyStore: new () => base.ExecutionStore }
-    const store = new MyStore()
+    const { MyStore } = (await import(join(folder, 'my-store.ts'))) as {
+      MyStore: new (rest: ReturnType<typeof queuesAndLists>) => base.ExecutionStore
+    }
+    const store = new MyStore(queuesAndLists())
     const execution = base.newExecution({ definitionId: 'd', id: 'x' })
     const event = base.newEvent({ kind: 'k' })
     expect(await store.commit(execution, { emits: [{ targetId: null, event }] })).toEqual([1])
