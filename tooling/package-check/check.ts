@@ -7,7 +7,7 @@
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { delimiter, join, posix } from 'node:path'
 
 interface Manifest {
   name: string
@@ -56,8 +56,15 @@ const withWorkspaceDependencies = (folder: string): string[] => [
     .flatMap(([name]) => withWorkspaceDependencies(realpathSync(join(folder, 'node_modules', name)))),
 ]
 
-const checkTarball = (folder: string, { filename, files }: Tarball): void => {
-  const missing = requiredFiles.filter((required) => !files.some(({ path }) => path === required))
+/** What the README links to inside the package; what leads out of it is nobody's who has installed it. */
+const linksOf = (readme: string): string[] =>
+  [...readme.matchAll(/\]\(([^)#]+)[^)]*\)/g)]
+    .map(([, target = '']) => posix.normalize(target))
+    .filter((target) => !/^(\.\.\/|[a-z]+:)/.test(target))
+
+const checkTarball = (folder: string, source: string, { filename, files }: Tarball): void => {
+  const required = [...requiredFiles, ...linksOf(readFileSync(join(source, 'README.md'), 'utf8'))]
+  const missing = required.filter((each) => !files.some(({ path }) => path === each))
   if (missing.length > 0) throw new Error(`the tarball lacks ${missing.join(' and ')}`)
   run(folder, 'publint', '--strict', filename)
   // The profile leaves out resolvers that do not know "exports"; every Node the packages run on does.
@@ -108,7 +115,7 @@ const check = (source: string): void => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'harel-packed-')))
   const pack = (each: string): Tarball => JSON.parse(run(each, 'pnpm', 'pack', '--json', '--pack-destination', folder))
   const tarballs = sources.map(pack)
-  for (const tarball of tarballs.slice(0, 1)) checkTarball(folder, tarball)
+  for (const tarball of tarballs.slice(0, 1)) checkTarball(folder, source, tarball)
   const peers = Object.fromEntries(peersOf(source))
   drivers.push(...Object.keys(peers))
   install(folder, tarballs, drivers, peers)
