@@ -95,7 +95,7 @@ export function readArgument<T, R>(argument: string, value: T, read: (value: T) 
   } catch (error) {
     if (error instanceof StoreError) throw error
     const { path, cause } = throwingPlace(value, argument) ?? { path: argument, cause: error }
-    throw new InvalidArgument(path, value, 'what can be read', 'what throws then; the cause says why', cause)
+    throw new InvalidArgument(path, value, 'readable', 'what throws when it is read; the cause says why', cause)
   }
 }
 
