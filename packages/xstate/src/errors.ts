@@ -7,6 +7,7 @@ export type RunnerErrorCode =
   | 'UNKNOWN_EXECUTION'
   | 'UNKNOWN_EVENT'
   | 'MACHINE_CHANGED'
+  | 'MIGRATION_FAILED'
   | 'ACTOR_NOT_RESTORABLE'
   | 'ACTION_FAILED'
   | 'TOO_MANY_CONFLICTS'
@@ -122,6 +123,17 @@ export class MachineChanged extends RunnerError {
     this.executionId = executionId
     this.state = state
     this.version = version
+  }
+}
+
+/** `migrate` has thrown. Nothing was written; the `cause` was thrown. */
+export class MigrationFailed extends RunnerError {
+  static override readonly code = 'MIGRATION_FAILED'
+  readonly executionId: string
+
+  constructor(executionId: string, reason: string, cause: unknown) {
+    super('MIGRATION_FAILED', `migrate has failed for ${JSON.stringify(executionId)}: ${reason}`, cause)
+    this.executionId = executionId
   }
 }
 

@@ -47,7 +47,10 @@ export interface RunnerOptions<Machines extends readonly AnyStateMachine[] = rea
   maxConflicts?: number
   /** How many attempts at delivering an entry, or at an invoked promise, there are before it is given up. Default: 8. */
   maxAttempts?: number
-  /** For how long, in seconds, an invoked promise is left to the process that runs it; renewed while it does. Default: 10. */
+  /**
+   * For how long, in seconds, an invoked promise is left to the process that runs it; renewed while it does.
+   * At least 0.05. Default: 10.
+   */
   lease?: number
   /** How old, in seconds, an entry must be before others than its writer relay it. Default: 2. */
   grace?: number
@@ -73,9 +76,17 @@ export interface Settings extends Required<Omit<RunnerOptions, 'machines' | 'mig
 /** What the timers of Node hold; a longer delay would be none. */
 const MOST_SECONDS = MAX_DELAY / 1000
 
+/** Renewed three times while it lasts, a shorter one would be lost before it is stored. */
+const LEAST_LEASE = 0.05
+
 const seconds = (name: string, value: number): number => {
   if (typeof value === 'number' && value > 0 && value <= MOST_SECONDS) return value
   throw new InvalidArgument(name, value, `a positive number of seconds, at most ${MOST_SECONDS}`)
+}
+
+function checkLease(value: number): number {
+  if (seconds('lease', value) >= LEAST_LEASE) return value
+  throw new InvalidArgument('lease', value, `at least ${LEAST_LEASE} seconds`)
 }
 
 export const oneOf = <T extends string>(name: string, value: T, allowed: readonly T[]): T => {
@@ -84,19 +95,34 @@ export const oneOf = <T extends string>(name: string, value: T, allowed: readonl
 }
 
 const text = (name: string, value: string): string => {
-  if (typeof value === 'string') return value
-  throw new InvalidArgument(name, value, 'a string')
+  if (typeof value === 'string' && value.isWellFormed()) return value
+  throw new InvalidArgument(name, value, 'a string without lone surrogates')
 }
 
 /** In epoch seconds this is the year 5138, in milliseconds it was in 1973. */
 const LATEST = 1e11
 
+/** What a `Date` holds, in seconds. */
+const END_OF_TIME = 8.64e12
+
 function checkClock(clock: unknown): () => number {
   const given = checkFunction('clock', clock as (() => number) | undefined)
   if (given === undefined) return () => Date.now() / 1000
-  const now: unknown = given()
-  if (typeof now === 'number' && now >= 0 && now < LATEST) return given
-  throw new InvalidArgument('clock', now, 'a function that returns epoch seconds')
+  const now = (latest: number): number => {
+    const time: unknown = given()
+    if (typeof time === 'number' && time >= 0 && time < latest) return time
+    throw new InvalidArgument('clock', time, 'a function that returns epoch seconds')
+  }
+  now(LATEST)
+  // At each call: a time that is none must not be stored by one that goes wrong later.
+  return () => now(END_OF_TIME)
+}
+
+function checkRandom(random: unknown): () => number {
+  const given = checkFunction('random', random as (() => number) | undefined) ?? Math.random
+  const first: unknown = given()
+  if (typeof first === 'number' && first >= 0 && first <= 1) return given
+  throw new InvalidArgument('random', first, 'a function that returns numbers from 0 to 1')
 }
 
 const MEMBERS = (
@@ -109,22 +135,26 @@ export function checkSettings(options: RunnerOptions): Settings {
   checkMembers('options', options, MEMBERS)
   if (!Array.isArray(options.machines)) throw new InvalidArgument('machines', options.machines, 'an array of machines')
   const warn = checkFunction('onWarning', options.onWarning) ?? ((...shown) => console.warn(...shown))
+  // Only what is absent has a default: null is nothing that was asked for.
+  const { onActionError = 'fail', unknownEvents = 'pass', trace = false, worker = newId() } = options
+  const { concurrency = 64, maxInvoked = 256, maxConflicts = 20, maxAttempts = 8, pageSize = 256 } = options
+  const { lease = 10, grace = 2, maxPause = 2 } = options
   return {
     migrate: checkFunction('migrate', options.migrate),
-    onActionError: oneOf('onActionError', options.onActionError ?? 'fail', ['fail', 'raise']),
-    unknownEvents: oneOf('unknownEvents', options.unknownEvents ?? 'pass', ['pass', 'refuse']),
-    trace: checkFlag('trace', options.trace ?? false),
-    worker: text('worker', options.worker ?? newId()),
-    concurrency: checkCount('concurrency', options.concurrency ?? 64, 1),
-    maxInvoked: checkCount('maxInvoked', options.maxInvoked ?? 256, 1),
-    maxConflicts: checkCount('maxConflicts', options.maxConflicts ?? 20, 1),
-    maxAttempts: checkCount('maxAttempts', options.maxAttempts ?? 8, 1),
-    lease: seconds('lease', options.lease ?? 10),
-    grace: seconds('grace', options.grace ?? 2),
-    maxPause: seconds('maxPause', options.maxPause ?? 2),
-    pageSize: checkCount('pageSize', options.pageSize ?? 256, 1, 1000),
+    onActionError: oneOf('onActionError', onActionError, ['fail', 'raise']),
+    unknownEvents: oneOf('unknownEvents', unknownEvents, ['pass', 'refuse']),
+    trace: checkFlag('trace', trace),
+    worker: text('worker', worker),
+    concurrency: checkCount('concurrency', concurrency, 1),
+    maxInvoked: checkCount('maxInvoked', maxInvoked, 1),
+    maxConflicts: checkCount('maxConflicts', maxConflicts, 1),
+    maxAttempts: checkCount('maxAttempts', maxAttempts, 1),
+    lease: checkLease(lease),
+    grace: seconds('grace', grace),
+    maxPause: seconds('maxPause', maxPause),
+    pageSize: checkCount('pageSize', pageSize, 1, 1000),
     clock: checkClock(options.clock),
-    random: checkFunction('random', options.random) ?? Math.random,
+    random: checkRandom(options.random),
     logger: checkFunction('logger', options.logger) ?? console.log,
     onWarning: (...found) => guarded(() => warn(...found)),
   }

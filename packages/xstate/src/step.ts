@@ -12,12 +12,13 @@ import {
 } from '@harel/store-base'
 import type { AnyActorRef, AnyActorScope, AnyEventObject, AnyMachineSnapshot, StateValue } from 'xstate'
 import { type Action, causeOf, collect, Thrown } from './actions.js'
-import { ActionFailed, RunnerError } from './errors.js'
+import { ActionFailed, MigrationFailed, RunnerError } from './errors.js'
 import { type Draft, type Host, newDraft } from './host.js'
 import type { Definition } from './machines.js'
 import { checkMigrated } from './migrated.js'
 import { decode, encode } from './references.js'
 import { CONTINUE, INIT } from './reserved.js'
+import type { Migration, RunnerOptions } from './settings.js'
 import {
   activePath,
   childOf,
@@ -37,7 +38,7 @@ export interface Found {
   readonly moved?: readonly TimerOp[]
 }
 
-/** @throws UnknownMachine, and InvalidArgument for what `migrate` must not return */
+/** @throws UnknownMachine, MigrationFailed, and InvalidArgument for what `migrate` must not return */
 export function findMachine(host: Host, execution: Execution): Found {
   const found = versionOf(host, execution)
   const { suspendedBy, ...stored } = found.stored
@@ -57,14 +58,26 @@ function versionOf(host: Host, execution: Execution): Found {
   if (migrate !== undefined && host.machines.knows(definitionId)) {
     const newest = host.machines.newest(definitionId)
     const migration = { executionId: execution.id, definitionId, from: stored.version, to: newest.version }
-    const moved = migrate(structuredClone(stored), migration)
+    const moved = migrated(migrate, stored, migration)
     if (moved !== undefined) {
-      checkMigrated(moved, stored)
       const next = { ...moved, version: newest.version }
       return { definition: newest, stored: next, moved: timersMoved(stored.timers, next.timers) }
     }
   }
   return { definition: host.machines.get(definitionId, stored.version), stored }
+}
+
+type Migrate = NonNullable<RunnerOptions['migrate']>
+
+function migrated(migrate: Migrate, stored: PersistedMachine, migration: Migration): PersistedMachine | undefined {
+  let moved: PersistedMachine | undefined
+  try {
+    moved = migrate(structuredClone(stored), migration)
+  } catch (error) {
+    throw new MigrationFailed(migration.executionId, errorText(error), error)
+  }
+  if (moved !== undefined) checkMigrated(moved, stored)
+  return moved
 }
 
 type Timers = PersistedMachine['timers']

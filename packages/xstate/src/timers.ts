@@ -25,8 +25,17 @@ export class Alarms {
     this.#fire = fire
   }
 
+  /** While the clock has failed it is too early for anything; sweeps find what is due. */
+  #now(): number {
+    try {
+      return this.#clock()
+    } catch {
+      return Number.NEGATIVE_INFINITY
+    }
+  }
+
   add(timer: DueTimer): void {
-    if (this.#users === 0 || timer.fireAt > this.#clock() + HORIZON || this.#heap.length >= MOST) return
+    if (this.#users === 0 || timer.fireAt > this.#now() + HORIZON || this.#heap.length >= MOST) return
     this.#heap.push(timer)
     this.#up(this.#heap.length - 1)
     if (this.#heap[0] === timer) this.#wind()
@@ -50,12 +59,12 @@ export class Alarms {
     clearTimeout(this.#timeout)
     const [first] = this.#heap
     if (first === undefined) return
-    const milliseconds = Math.ceil((first.fireAt - this.#clock()) * 1000)
+    const milliseconds = Math.ceil((first.fireAt - this.#now()) * 1000)
     this.#timeout = setTimeout(() => this.#ring(), Math.min(LONGEST, Math.max(0, milliseconds)))
   }
 
   #ring(): void {
-    const now = this.#clock()
+    const now = this.#now()
     for (let first = this.#heap[0]; first !== undefined && first.fireAt <= now; first = this.#heap[0]) {
       const last = this.#heap.pop()
       if (last !== undefined && last !== first) {

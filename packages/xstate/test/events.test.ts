@@ -494,17 +494,25 @@ describe('bad input', () => {
 
   test('options that are misspelt or out of range are refused, with their name', async () => {
     const store = await openStore()
-    for (const [name, value] of Object.entries({
-      concurency: 1,
-      concurrency: 0,
-      lease: 0,
-      grace: -1,
-      onActionError: 'x',
-      clock: 1,
-      pageSize: 1001,
-      trace: 1,
-    })) {
-      expect(() => new DurableRunner(store, { machines: [], [name]: value } as never), name).toThrow(name)
+    for (const [name, value] of [
+      ['concurency', 1],
+      ['concurrency', 0],
+      ['lease', 0],
+      ['lease', 1e-9],
+      ['grace', -1],
+      ['onActionError', 'x'],
+      ['clock', 1],
+      ['pageSize', 1001],
+      ['trace', 1],
+      ['worker', '\ud800'],
+      ['maxAttempts', null],
+      ['unknownEvents', null],
+      ['random', () => 2],
+      ['random', () => Number.NaN],
+    ] as const) {
+      expect(() => new DurableRunner(store, { machines: [], [name]: value } as never), name).toThrow(
+        expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(name) }),
+      )
     }
   })
 

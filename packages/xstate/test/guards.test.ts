@@ -304,6 +304,21 @@ describe('timers of a machine that is migrated', () => {
     await expect(runner.send('m', { type: 'X' } as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   })
 
+  test('and what migrate throws is said to be its own, with nothing written', async () => {
+    const { store } = await setUp(true)
+    const cause = new TypeError('nobody is at home')
+    const migrate = () => {
+      throw cause
+    }
+    const runner = runnerOn(store, { machines: [version('2', 'new')], migrate })
+    const before = await stored(store, 'm')
+    for (const call of [() => runner.send('m', { type: 'X' } as never), () => runner.snapshot('m')]) {
+      const message = 'migrate has failed for "m": TypeError: nobody is at home'
+      await expect(call()).rejects.toMatchObject({ code: 'MIGRATION_FAILED', executionId: 'm', message, cause })
+    }
+    expect(await stored(store, 'm')).toEqual(before)
+  })
+
   const timer = { at: 1, type: 'X', data: {} }
   const child = { id: 'm:c', src: 'c' }
   test.each<[string, object]>([
@@ -342,4 +357,21 @@ describe('timers of a machine that is migrated', () => {
     }
     expect(await stored(store, 'm')).toEqual(before)
   })
+})
+
+test('a clock that goes wrong later is named, nothing is stored by it, and timers fire when it has come back', async () => {
+  const machine = createMachine({ id: 'm', initial: 'a', states: { a: { after: { 300: 'b' } }, b: {} } })
+  const store = await openStore()
+  let wrong = false
+  const clock = () => (wrong ? Number.NaN : Date.now() / 1000)
+  const runner = runnerOn(store, { machines: [machine], clock, grace: 0.1, maxPause: 0.1 })
+  keepRunning(runner)
+  await runner.create('m', { id: 'x' })
+  wrong = true
+  await expect(runner.create('m', { id: 'y' })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', argument: 'clock' })
+  await sleep(400)
+  expect(await store.load('y')).toBeUndefined()
+  expect(await stored(store, 'x')).toMatchObject({ activePath: 'a' })
+  wrong = false
+  await until(async () => (await stored(store, 'x')).activePath === 'b')
 })
