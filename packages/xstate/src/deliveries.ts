@@ -61,7 +61,10 @@ const idOf = (work: Work): string => {
   return `${DELIVERY}:${hashOf(key).slice(0, 32)}`
 }
 
-const isParked = ({ definitionId, status }: Execution): boolean => definitionId === DELIVERY && status === 'FAILED'
+/** Others may call theirs alike, but not by such an id. */
+const isOurs = ({ id, definitionId }: Execution): boolean => definitionId === DELIVERY && id.startsWith(`${DELIVERY}:`)
+
+const isParked = (execution: Execution): boolean => isOurs(execution) && execution.status === 'FAILED'
 
 function park(execution: Execution, draft: Draft): void {
   execution.status = 'FAILED'
@@ -124,7 +127,7 @@ export class Deliveries {
   async retry(id: string): Promise<Firing> {
     const delivery = await this.#host.store.load(id)
     if (delivery === undefined) return 'gone'
-    if (delivery.definitionId !== DELIVERY) throw UnknownMachine.foreign(delivery)
+    if (!isOurs(delivery)) throw UnknownMachine.foreign(delivery)
     if (delivery.status === 'FAILED' || isFinished(delivery.status)) return 'gone'
     // Held from outside of this package.
     if (delivery.status !== 'RUNNING') return 'waiting'
@@ -193,7 +196,7 @@ export class Deliveries {
   unpark(id: string): Promise<void> {
     return update<void>(this.#host, id, undefined, ({ execution }) => {
       if (execution === undefined) throw new UnknownExecution(id)
-      if (execution.definitionId !== DELIVERY) throw new ControlRefused(id, 'is no parked entry')
+      if (!isOurs(execution)) throw new ControlRefused(id, 'is no parked entry')
       const found = contentOf(execution)
       if (found === undefined) throw new ControlRefused(id, `cannot be tried again: ${DAMAGED}`)
       if (execution.status !== 'FAILED') return { result: undefined }
