@@ -1,3 +1,4 @@
 import { describeServerFaults } from './survival.js'
 
-describeServerFaults(0.02)
+// Over a web socket as well with all tests.
+describeServerFaults(0.02, ['HTTP'])

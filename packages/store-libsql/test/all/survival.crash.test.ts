@@ -3,4 +3,4 @@ import { describeServerFaults } from '../survival.js'
 
 vi.setConfig({ testTimeout: 180_000 })
 
-describeServerFaults(0.1)
+describeServerFaults(0.1, ['HTTP', 'a web socket'])
