@@ -21,6 +21,7 @@ export function checkKey(argument: string, value: unknown): string {
   return value
 }
 
+/** Whether it can be an id, an event id, a timer path, or an id or version of a definition. */
 export const isKey = (value: unknown): value is string =>
   typeof value === 'string' &&
   value !== '' &&

@@ -201,7 +201,7 @@ class Core {
 
   pendingOutbox(page?: QueuePage) {
     // A function, which is nothing to send to a worker.
-    const { onUnreadable, ...part } = readArgument('page', page, checkQueuePage)
+    const { onUnreadable, ...part } = checkQueuePage(page)
     return fill(
       (part) => this.#ask((backend) => backend.pendingOutbox(part)),
       part,
@@ -217,7 +217,7 @@ class Core {
 
   pendingSpawns(page?: QueuePage) {
     // A function, which is nothing to send to a worker.
-    const { onUnreadable, ...part } = readArgument('page', page, checkQueuePage)
+    const { onUnreadable, ...part } = checkQueuePage(page)
     return fill(
       (part) => this.#ask((backend) => backend.pendingSpawns(part)),
       part,

@@ -6,6 +6,7 @@ export {
   checkMembers,
   checkObject,
   checkTime,
+  isKey,
   MAX_KEY_BYTES,
 } from './arguments.js'
 export { AsyncStore, asyncStore } from './async-store.js'

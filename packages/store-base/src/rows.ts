@@ -39,10 +39,10 @@ const warning =
     onWarning?.(message)
 
 /** Tells whoever has asked, or else everybody. */
-const unreadable =
-  (options: ReadOptions, onUnreadable: OnUnreadable | undefined) =>
-  (error: CorruptRecord, { seq }: { seq: number }): void =>
-    onUnreadable === undefined ? options.onWarning?.(error.message) : onUnreadable(seq, error)
+const unreadable = (options: ReadOptions, onUnreadable: OnUnreadable | undefined) =>
+  onUnreadable === undefined
+    ? warning(options)
+    : (error: CorruptRecord, { seq }: { seq: number }): void => onUnreadable(seq, error)
 
 export const toOutbox = (
   rows: readonly OutboxRow[],

@@ -66,9 +66,8 @@ export class MongoStore extends CheckedStore {
    * @throws InvalidPrefix, InvalidArgument, StoreUnavailable
    */
   static async connect(url: string, options: MongoOptions & ConnectOptions = {}): Promise<MongoStore> {
-    // Before it is taken apart: that makes {} of what is no object.
-    checkMembers('options', options)
-    const { client: clientOptions, database, ...own } = options
+    // Taken apart as it is, what is no object would become {}.
+    const { client: clientOptions, database, ...own } = checkMembers('options', options) as typeof options
     checkOptions(own)
     const client = openClient(url, clientOptions)
     opened.add(client)

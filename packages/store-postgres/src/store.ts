@@ -55,9 +55,8 @@ export class PostgresStore extends CheckedStore {
     url: string,
     options: PostgresOptions & { client?: ClientOptions } = {},
   ): Promise<PostgresStore> {
-    // Before it is taken apart: that makes {} of what is no object.
-    checkMembers('options', options)
-    const { client, ...own } = options
+    // Taken apart as it is, what is no object would become {}.
+    const { client, ...own } = checkMembers('options', options) as typeof options
     const { timeout } = checkOptions(own)
     const pool = ownPool(url, timeout, client)
     const sql = await pool.handle()

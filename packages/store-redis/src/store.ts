@@ -62,9 +62,8 @@ export class RedisStore extends CheckedStore {
    * @throws InvalidPrefix, InvalidArgument, StoreUnavailable
    */
   static async connect(url: string, options: RedisOptions & { client?: ClientOptions } = {}): Promise<RedisStore> {
-    // Before it is taken apart: that makes {} of what is no object.
-    checkMembers('options', options)
-    const { client, ...own } = options
+    // Taken apart as it is, what is no object would become {}.
+    const { client, ...own } = checkMembers('options', options) as typeof options
     checkOptions(own)
     if (typeof url !== 'string' || !/^rediss?:$/.test(URL.parse(url)?.protocol ?? '')) {
       throw new InvalidArgument('url', '(not shown)', 'redis://… or rediss://…')

@@ -1,12 +1,5 @@
 /** What the runners of a prefix share about their sweeps: the context of the execution `harel.sweep`. */
-import {
-  checkKey,
-  compareBytes,
-  type DueTimer,
-  type Execution,
-  type JsonObject,
-  type JsonValue,
-} from '@harel/store-base'
+import { compareBytes, type DueTimer, type Execution, isKey, type JsonObject, type JsonValue } from '@harel/store-base'
 import { RESERVED_KEY } from './snapshot.js'
 
 /** The shortest pause between two sweeps, in seconds; it doubles while there is nothing to do. */
@@ -109,15 +102,6 @@ const membersOf = (value: Stored): Partial<JsonObject> =>
 const isNumber = (value: Stored): value is number => typeof value === 'number'
 
 const isSeq = (value: Stored): value is number => isNumber(value) && Number.isSafeInteger(value) && value >= 0
-
-function isKey(value: Stored): value is string {
-  try {
-    checkKey('key', value)
-    return true
-  } catch {
-    return false
-  }
-}
 
 function isTimer(value: Stored): value is JsonObject & DueTimer {
   const { executionId, path, fireAt } = membersOf(value)
