@@ -182,7 +182,7 @@ withServer('redis', ({ url }) => {
       for (let n = 0; n < 3; n++) expect(await failure(store.save(held))).toBeInstanceOf(StoreUnavailable)
       expect(held.version).toBe(1)
       await way.open()
-      await sleep(50)
+      await expect.poll(async () => (await store.load('a'))?.version, { timeout: 30_000 }).toBe(1)
       await store.save(held)
       expect(held.version).toBe(2)
     })

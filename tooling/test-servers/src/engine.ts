@@ -6,9 +6,13 @@ import { join } from 'node:path'
 /** Where a container engine listens, in the terms of node:http. */
 export type Engine = Pick<RequestOptions, 'socketPath' | 'host' | 'port'>
 
-/** The container engine that `DOCKER_HOST` names, else one on a usual socket; undefined when none answers at once. */
-export async function findEngine(given = process.env.DOCKER_HOST): Promise<Engine | undefined> {
-  for (const engine of candidates(given)) if (await answers(engine)) return engine
+/**
+ * The container engine that `DOCKER_HOST` names, else one on a usual socket; undefined when none answers in time.
+ *
+ * @param timeout in milliseconds; one that is free answers at once
+ */
+export async function findEngine(given = process.env.DOCKER_HOST, timeout = 250): Promise<Engine | undefined> {
+  for (const engine of candidates(given)) if (await answers(engine, timeout)) return engine
   return undefined
 }
 
@@ -20,9 +24,9 @@ function candidates(given: string | undefined): Engine[] {
   return sockets.filter((path) => existsSync(path)).map((socketPath) => ({ socketPath }))
 }
 
-function answers(engine: Engine): Promise<boolean> {
+function answers(engine: Engine, timeout: number): Promise<boolean> {
   return new Promise((resolve) => {
-    const ping = request({ ...engine, path: '/_ping', timeout: 250 }, (response) => {
+    const ping = request({ ...engine, path: '/_ping', timeout }, (response) => {
       response.resume()
       resolve(response.statusCode === 200)
     })

@@ -91,7 +91,8 @@ async function fromImage<O extends Flavoured>(
   const plan = kind.container?.(flavour, options)
   if (plan === undefined) return undefined
   const image = settingOf(kind, flavour, options, 'IMAGE')
-  const engine = await findEngine()
+  // Who names an image has an engine, however busy it is just now.
+  const engine = await (image === undefined ? findEngine() : findEngine(process.env.DOCKER_HOST, 10_000))
   if (engine === undefined && image !== undefined) throw new Error(`no container engine answers to run ${image}`)
   if (engine === undefined) return undefined
   try {

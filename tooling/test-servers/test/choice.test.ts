@@ -56,6 +56,21 @@ test('a server or an image that the environment names is not silently replaced',
   await expect(startServer('redis')).rejects.toThrow('no container engine answers to run redis:8')
 })
 
+test('an engine that is busy is waited for where the environment names an image', async () => {
+  const socketPath = join(folder, 'busy.sock')
+  const pings: string[] = []
+  const engine = createHttpServer(({ url = '' }, response) => {
+    pings.push(url)
+    response.statusCode = url === '/_ping' ? 200 : 503
+    setTimeout(() => response.end(), 500)
+  }).listen(socketPath)
+  vi.stubEnv('DOCKER_HOST', `unix://${socketPath}`)
+  vi.stubEnv('HAREL_TEST_REDIS_IMAGE', 'redis:8')
+  await expect(startServer('redis')).rejects.not.toThrow('no container engine answers')
+  expect(pings).toContain('/_ping')
+  engine.close()
+})
+
 test('without any server a run is told the reason, and fails where CI=true', async () => {
   vi.stubEnv('DOCKER_HOST', nowhere)
   vi.stubEnv('HAREL_TEST_REDIS_IMAGE', '')
