@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Cut, Pace } from './tcp-proxy.js'
+import { Impairment, type Pace } from './impairment.js'
+import type { Cut } from './tcp-proxy.js'
 
 /** An answer in the server's place: of a balancer that has lost it, or of one that limits the rate. */
 export interface Answer {
@@ -14,12 +14,6 @@ export interface Answer {
   readonly afterServer?: boolean
 }
 
-interface Doom {
-  readonly fate: Cut | Answer
-  readonly containing: string
-  readonly done: () => void
-}
-
 /**
  * Stands between clients and a server that speaks HTTP/1.1, in this process. It counts requests, loses them or their
  * replies, and answers in the server's place.
@@ -27,16 +21,11 @@ interface Doom {
 export class HttpProxy implements AsyncDisposable {
   readonly #server: Server
   readonly #target: URL
-  #dooms: Doom[] = []
-  #pace: Pace = {}
-  #isRefusing = false
-  /** Resolves when requests and replies may go on. */
-  #gate = Promise.withResolvers<void>()
+  readonly #impairment = new Impairment<Cut | Answer>()
   readonly url: string
   requests = 0
 
   private constructor(target: URL, server: Server) {
-    this.#gate.resolve()
     this.#server = server
     this.#target = target
     const url = new URL(target)
@@ -44,7 +33,7 @@ export class HttpProxy implements AsyncDisposable {
     url.port = String((server.address() as AddressInfo).port)
     this.url = url.href
     server.on('connection', (client) => {
-      if (this.#isRefusing) client.destroy()
+      if (this.#impairment.isRefusing) client.destroy()
     })
     server.on('request', (request, response) => {
       this.#serve(request, response).catch(() => request.socket.destroy())
@@ -61,12 +50,12 @@ export class HttpProxy implements AsyncDisposable {
 
   /** As `cutNext` of `TcpProxy`; the text may stand in the body, in the path or in a header. */
   cutNext(cut: Cut, containing = ''): Promise<void> {
-    return this.#doom(cut, containing)
+    return this.#impairment.doomNext(cut, containing)
   }
 
   /** Answers the next request, or the next one with this text in it, in the server's place. Resolves when that is done. */
   answerNext(answer: Answer, containing = ''): Promise<void> {
-    return this.#doom(answer, containing)
+    return this.#impairment.doomNext(answer, containing)
   }
 
   /** Cuts all connections; new ones are welcome. */
@@ -76,26 +65,23 @@ export class HttpProxy implements AsyncDisposable {
 
   /** As `refuse` of `TcpProxy`. */
   refuse(): void {
-    this.#isRefusing = true
+    this.#impairment.refuse()
     this.cutAll()
   }
 
   /** As `hold` of `TcpProxy`. */
   hold(): void {
-    this.#gate = Promise.withResolvers()
+    this.#impairment.hold()
   }
 
   /** As `slowDown` of `TcpProxy`; a request or a reply goes on when all of it has had its time. */
   slowDown(pace: Pace): void {
-    this.#pace = pace
+    this.#impairment.slowDown(pace)
   }
 
   /** Everything gets through again, what was held up included. What was to be lost and is not yet, is not lost. */
   restore(): void {
-    this.#pace = {}
-    this.#isRefusing = false
-    for (const { done } of this.#dooms.splice(0)) done()
-    this.#gate.resolve()
+    this.#impairment.restore()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -104,16 +90,12 @@ export class HttpProxy implements AsyncDisposable {
     this.restore()
   }
 
-  #doom(fate: Cut | Answer, containing: string): Promise<void> {
-    return new Promise((done) => this.#dooms.push({ fate, containing, done }))
-  }
-
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await buffer(request)
     this.requests++
-    const text = () => `${request.url} ${request.rawHeaders.join(' ')} ${body}`
-    const index = this.#dooms.findIndex(({ containing }) => containing === '' || text().includes(containing))
-    const doom = index < 0 ? undefined : this.#dooms.splice(index, 1)[0]
+    const doom = this.#impairment.doomOf((text) =>
+      `${request.url} ${request.rawHeaders.join(' ')} ${body}`.includes(text),
+    )
     try {
       await this.#carryOut(doom?.fate, request, body, response)
     } finally {
@@ -143,12 +125,8 @@ export class HttpProxy implements AsyncDisposable {
     request.socket.destroy()
   }
 
-  async #pass(message: IncomingMessage, body: Buffer): Promise<void> {
-    const { latencyMs = 0, bytesPerSecond = Number.POSITIVE_INFINITY } = this.#pace
-    const bytes = Buffer.byteLength(message.rawHeaders.join('\r\n')) + body.length
-    const milliseconds = latencyMs + (bytes / bytesPerSecond) * 1000
-    if (milliseconds > 0) await sleep(milliseconds)
-    await this.#gate.promise
+  #pass(message: IncomingMessage, body: Buffer): Promise<void> {
+    return this.#impairment.pass(Buffer.byteLength(message.rawHeaders.join('\r\n')) + body.length)
   }
 
   async #forward(request: IncomingMessage, body: Buffer) {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { type Doom, Impairment, type Pace } from './impairment.js'
 
 /**
  * Where a connection ends: the server never sees the request, sees it when the client is gone, has answered it to nobody,
@@ -15,27 +15,13 @@ export const CUTS: readonly Cut[] = [
   'within the reply',
 ]
 
-/** How slowly bytes get through; both hold for each direction of each connection. */
-export interface Pace {
-  /** How long what has arrived waits before it goes on, in milliseconds. Default: 0. */
-  latencyMs?: number
-  /** Default: as fast as it goes. */
-  bytesPerSecond?: number
-}
-
-interface Doom {
-  readonly cut: Cut
-  readonly containing: string
-  readonly done: () => void
-}
-
 /** One connection of a client, and the one to the server that belongs to it. */
 class Link {
   readonly client: Socket
   readonly server: Socket
   /** The client has asked and has not been answered. */
   isWaiting = false
-  doom: Doom | undefined
+  doom: Doom<Cut> | undefined
 
   constructor(client: Socket, server: Socket) {
     this.client = client
@@ -57,11 +43,7 @@ class Link {
 export class TcpProxy implements AsyncDisposable {
   readonly #listener: Server
   readonly #links = new Set<Link>()
-  #dooms: Doom[] = []
-  #pace: Pace = {}
-  #isRefusing = false
-  /** Resolves when bytes may go on. */
-  #gate = Promise.withResolvers<void>()
+  readonly #impairment = new Impairment<Cut>()
   /** The server's URL with the proxy's host and port. */
   readonly url: string
   /** How often a client has sent something after it had been answered. */
@@ -69,7 +51,6 @@ export class TcpProxy implements AsyncDisposable {
 
   private constructor(target: URL, listener: Server) {
     this.#listener = listener
-    this.#gate.resolve()
     const url = new URL(target)
     url.hostname = '127.0.0.1'
     url.port = String((listener.address() as AddressInfo).port)
@@ -90,7 +71,7 @@ export class TcpProxy implements AsyncDisposable {
    * come one after the other. Resolves when it has happened.
    */
   cutNext(cut: Cut, containing = ''): Promise<void> {
-    return new Promise((done) => this.#dooms.push({ cut, containing, done }))
+    return this.#impairment.doomNext(cut, containing)
   }
 
   /** Cuts all connections; new ones are welcome. */
@@ -100,25 +81,22 @@ export class TcpProxy implements AsyncDisposable {
 
   /** Cuts all connections, and new ones as soon as they are made. */
   refuse(): void {
-    this.#isRefusing = true
+    this.#impairment.refuse()
     this.cutAll()
   }
 
   /** Connections stay, and nothing gets through any more: half-open, as after a cable was pulled. */
   hold(): void {
-    this.#gate = Promise.withResolvers()
+    this.#impairment.hold()
   }
 
   slowDown(pace: Pace): void {
-    this.#pace = pace
+    this.#impairment.slowDown(pace)
   }
 
   /** Everything gets through again, what was held up included. Cuts that have not happened are called off. */
   restore(): void {
-    this.#pace = {}
-    this.#isRefusing = false
-    for (const { done } of this.#dooms.splice(0)) done()
-    this.#gate.resolve()
+    this.#impairment.restore()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -128,7 +106,7 @@ export class TcpProxy implements AsyncDisposable {
   }
 
   #join(client: Socket, { hostname, port }: URL): void {
-    if (this.#isRefusing) {
+    if (this.#impairment.isRefusing) {
       client.destroy()
       return
     }
@@ -142,10 +120,10 @@ export class TcpProxy implements AsyncDisposable {
     for await (const request of link.client as AsyncIterable<Buffer>) {
       if (!link.isWaiting) this.roundTrips++
       link.isWaiting = true
-      link.doom ??= this.#doomOf(request)
-      if (link.doom?.cut === 'before the request') this.#cut(link)
+      link.doom ??= this.#impairment.doomOf((text) => request.includes(text))
+      if (link.doom?.fate === 'before the request') this.#cut(link)
       else await this.#pass(request, link.server)
-      if (link.doom?.cut === 'behind the request') link.server.write('', () => this.#cut(link))
+      if (link.doom?.fate === 'behind the request') link.server.write('', () => this.#cut(link))
     }
     link.cut()
   }
@@ -157,17 +135,12 @@ export class TcpProxy implements AsyncDisposable {
         await this.#pass(reply, link.client)
         continue
       }
-      if (link.doom.cut === 'within the reply') {
+      if (link.doom.fate === 'within the reply') {
         await new Promise((written) => link.client.write(reply.subarray(0, reply.length >> 1), written))
       }
       this.#cut(link)
     }
     link.cut()
-  }
-
-  #doomOf(request: Buffer): Doom | undefined {
-    const index = this.#dooms.findIndex(({ containing }) => request.includes(containing))
-    return index < 0 ? undefined : this.#dooms.splice(index, 1)[0]
   }
 
   #cut(link: Link): void {
@@ -176,10 +149,7 @@ export class TcpProxy implements AsyncDisposable {
   }
 
   async #pass(bytes: Buffer, to: Socket): Promise<void> {
-    const { latencyMs = 0, bytesPerSecond = Number.POSITIVE_INFINITY } = this.#pace
-    const milliseconds = latencyMs + (bytes.length / bytesPerSecond) * 1000
-    if (milliseconds > 0) await sleep(milliseconds)
-    await this.#gate.promise
+    await this.#impairment.pass(bytes.length)
     if (!to.write(bytes) && !to.destroyed) await once(to, 'drain')
   }
 }
