@@ -42,6 +42,7 @@ export function describeContracts(name: string, { url, gsi = false, prefixes }: 
       // What others write is in no index.
       return gsi ? probes : { ...probes, insertExecutionText }
     },
+    model: { milliseconds: 1000 },
   })
 }
 

@@ -71,5 +71,6 @@ withServer('mongo', (server) => {
     // Under the second prefix without indexes: they make it faster, no more.
     open: (options) => new MongoStore(database.db(), { ...options, createIndexes: options.prefix === 'harel' }),
     probes: probesOn(() => database.db()),
+    model: { milliseconds: 1000 },
   })
 })
