@@ -8,35 +8,36 @@ import { traffic } from '../src/sockets.ts'
 
 const TOKEN = '01234567-89ab-4cde-8f01-23456789abcd'
 
-const ownerOf = (shares: Shares): string | undefined => Object.entries(shares).toSorted(([, a], [, b]) => b - a)[0]?.[0]
+const ownerOf = (shares: Partial<Shares>): string | undefined =>
+  Object.entries(shares).toSorted(([, a], [, b]) => b - a)[0]?.[0]
 
-function encodeFor(milliseconds: number): number {
-  const execution = newExecution({
-    definitionId: 'd',
-    context: { list: Array.from({ length: 500 }, (_, n) => ({ n })) },
-  })
-  const end = performance.now() + milliseconds
-  let times = 0
-  for (; performance.now() < end; times++) encodeExecution(execution, 1, TOKEN)
-  return times
-}
+const execution = newExecution({
+  definitionId: 'd',
+  context: { list: Array.from({ length: 500 }, (_, n) => ({ n })) },
+})
+const encode = () => encodeExecution(execution, 1, TOKEN)
 
 test('the time of store code is its own, and waiting for events is nobody’s', async () => {
   const { result, shares } = await timed(async () => {
     await sleep(300)
-    return encodeFor(200)
+    const end = performance.now() + 200
+    let times = 0
+    for (; performance.now() < end; times++) encode()
+    return times
   })
   expect(result).toBeGreaterThan(1)
-  expect(ownerOf(shares)).toBe('code')
+  // How long it takes to begin a profile is the machine's affair.
+  const { bench: _, ...measured } = shares
+  expect(ownerOf(measured)).toBe('code')
   expect(shares.code).toBeGreaterThan(100_000)
   expect(shares.code + shares.driver + shares.node + shares.collector).toBeLessThan(400_000)
 })
 
 test('what was collected meanwhile counts as allocated', async () => {
   const { shares } = await allocated(async () => {
-    for (let n = 0; n < 100; n++) {
-      encodeFor(1)
-      await sleep(0)
+    for (let n = 0; n < 1000; n++) {
+      encode()
+      if (n % 10 === 0) await sleep(0)
     }
   })
   expect(ownerOf(shares)).toBe('code')
