@@ -1,3 +1,5 @@
+import { quoteBody } from './quoting.js'
+
 /** The tables of a store, as they stand in statements. */
 export interface Tables {
   readonly executions: string
@@ -50,7 +52,7 @@ export const commitFunction = (
   p_timer_paths text[] DEFAULT '{}', p_timer_times float8[] DEFAULT '{}',
   p_spawn_children text[] DEFAULT '{}', p_spawn_paths text[] DEFAULT '{}', p_spawn_contexts text DEFAULT '',
   p_lock_timeout text DEFAULT NULL
-) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = '${SHORT_WAIT}' AS $function$
+) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = '${SHORT_WAIT}' AS ${quoteBody(`
 DECLARE
   events text[] := ${split('p_emit_events')};
   found_version int;
@@ -95,7 +97,7 @@ BEGIN
   END IF;
   IF p_trace IS NOT NULL THEN PERFORM ${functions.appendTrace}(p_id, p_trace, p_trace_max); END IF;
   RETURN concat(p_expected, ';', seqs);
-END $function$`
+END`)}`
 
 /**
  * Commits of distinct executions, in one transaction: arrays with one element per commit, and for emits, timers and
@@ -118,7 +120,7 @@ export const commitAllFunction = (
   p_spawn_of int[], p_spawn_children text[], p_spawn_paths text[], p_spawn_contexts text,
   p_trace_max int
 ) RETURNS text LANGUAGE plpgsql SET lock_timeout = '${SHORT_WAIT}'
-  SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $function$
+  SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS ${quoteBody(`
 DECLARE
   payloads text[] := ${split('p_data')};
   seen_versions int[];
@@ -194,7 +196,7 @@ BEGIN
   PERFORM ${functions.appendTrace}(id, step, p_trace_max)
     FROM unnest(p_ids, ${split('p_traces')}, applied) u(id, step, applied) WHERE u.applied AND step IS NOT NULL;
   RETURN concat(array_to_string(seen_versions, ','), ';', seqs);
-END $function$`
+END`)}`
 
 /** Adds a step to a trace. Whoever is given a number that somebody else has taken meanwhile tries the next one. */
 export const appendTraceFunction = (
@@ -202,7 +204,7 @@ export const appendTraceFunction = (
   tables: Tables,
 ): string => `CREATE OR REPLACE FUNCTION ${functions.appendTrace}(
   p_id text, p_entry text, p_max int
-) RETURNS void LANGUAGE plpgsql AS $function$
+) RETURNS void LANGUAGE plpgsql AS ${quoteBody(`
 DECLARE
   number int;
 BEGIN
@@ -215,4 +217,4 @@ BEGIN
   IF p_max > 0 THEN
     DELETE FROM ${tables.trace} WHERE execution_id = p_id AND idx <= number - p_max;
   END IF;
-END $function$`
+END`)}`

@@ -8,9 +8,7 @@ import {
   type Tables,
 } from './commit-functions.js'
 import { NO_STATUS } from './listing.js'
-
-/** A name as it stands in statements. */
-export const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
+import { quote, quoteBody } from './quoting.js'
 
 /** The tables of a prefix (in lower case) as they stand in statements. */
 export function tablesOf(prefix: string, schema: string): Tables {
@@ -87,7 +85,7 @@ const summaryText = (field: string): string =>
  */
 const summaryFunction = (name: string): string => `CREATE OR REPLACE FUNCTION ${name}(
   data text, OUT status text, OUT parent_id text, OUT outcome text, OUT active_path text, OUT finished_at float8
-) LANGUAGE plpgsql IMMUTABLE AS $function$
+) LANGUAGE plpgsql IMMUTABLE AS ${quoteBody(`
 DECLARE
   payload jsonb;
 BEGIN
@@ -102,14 +100,14 @@ BEGIN
   finished_at := (payload->>'finished_at')::float8;
 EXCEPTION WHEN OTHERS THEN
   -- What was read until then is what there is.
-END $function$`
+END`)}`
 
 /** Fills the summary of a row that another writer has written. */
 const fillFunction = (name: string, summary: string): string => `CREATE OR REPLACE FUNCTION ${name}() RETURNS trigger
-LANGUAGE plpgsql AS $function$
+LANGUAGE plpgsql AS ${quoteBody(`
 BEGIN
   SELECT s.status, s.parent_id, s.outcome, s.active_path, s.finished_at
     INTO NEW.status, NEW.parent_id, NEW.outcome, NEW.active_path, NEW.finished_at FROM ${summary}(NEW.data) s;
   NEW.meta_version := NEW.version;
   RETURN NEW;
-END $function$`
+END`)}`

@@ -30,14 +30,15 @@ const select = (source: string, conditions: readonly string[], order: string): s
 export function listing(table: string, query: CheckedListQuery): Listing {
   const { statuses, definitionId, rootsOnly, position, limit } = query
   const params: Param[] = [limit + 1]
-  const isFiltered = statuses !== undefined || definitionId !== undefined || rootsOnly
-  const columns = [...(definitionId === undefined ? [] : ['definition_id']), ...(isFiltered ? ['status'] : [])]
-  const values = definitionId === undefined ? [] : [`$${params.push(definitionId)}`]
   const from = position === null ? "''" : `$${params.push(position)}`
-  if (!isFiltered) return { text: select(table, [`${KEY} > ${from}`], 'key'), params }
+  if (statuses === undefined && definitionId === undefined && !rootsOnly) {
+    return { text: select(table, [`${KEY} > ${from}`], 'key'), params }
+  }
+  const definition = definitionId === undefined ? [] : [`$${params.push(definitionId)}`]
+  const columns = [...definition.map(() => 'definition_id'), 'status']
   const order = [...columns, KEY].join(', ')
   const ranges = (statuses ?? [...STATUSES, NO_STATUS]).map((status) => {
-    const range = [...values, `'${status}'`].join(', ')
+    const range = [...definition, `'${status}'`].join(', ')
     const borders = [`(${order}) > (${range}, ${from})`, `(${columns.join(', ')}) <= (${range})`]
     return `(${select(table, [...borders, ...(rootsOnly ? ['parent_id IS NULL'] : [])], order)})`
   })

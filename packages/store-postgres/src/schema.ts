@@ -2,10 +2,11 @@ import { Names, type OnWarning, SchemaMissing } from '@harel/store-base'
 import { missingFrom, type SchemaObject, storeSchema } from '@harel/store-base/sql'
 import type { TransactionSql } from 'postgres'
 import { Client, isLocked, isRefused } from './client.js'
-import { quote, storeFunctions, tablesOf } from './functions.js'
+import { storeFunctions, tablesOf } from './functions.js'
 import type { Settings } from './options.js'
 import { pause, untilFree } from './pause.js'
 import type { Pool } from './pool.js'
+import { quote } from './quoting.js'
 import { begin } from './transaction.js'
 
 /** Serialises whoever creates the schema; the same key as Python harel's, which has one for every prefix. */

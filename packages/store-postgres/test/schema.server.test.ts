@@ -25,22 +25,33 @@ async function objects(
 withServer('postgres', (server) => {
   const database = useDatabase(server)
 
-  test.each(['My-Schema', 'a"b', "it's", 'select', 'ünï 😀', 'pg.toast', 's'.repeat(63), '$1', '%I'])(
-    'the schema %s is made when it is missing, and holds everything (B40)',
-    async (schema) => {
-      const store = await open(database.url, { schema })
-      const held = execution('a')
-      await store.commit(held, everything('a'))
-      await Promise.all([store.commit(held), store.commit(execution('b'), everything('b'))])
-      expect((await store.listExecutions({ definitionId: 'd' })).items).toHaveLength(2)
-      expect(await store.purge('a', 2)).toBe(true)
-      const sql = connect(database.url)
-      const made = await objects(sql, schema)
-      expect(made.tables).toEqual(TABLES.map((table) => `harel_${table}`).sort())
-      expect((await objects(sql, 'public')).tables).toEqual([])
-      await open(database.url, { schema, createSchema: false })
-    },
-  )
+  test.each([
+    'My-Schema',
+    'a"b',
+    "it's",
+    'select',
+    'ünï 😀',
+    'pg.toast',
+    's'.repeat(63),
+    '$1',
+    '%I',
+    '$$',
+    '$function$',
+    'a$function1$b$function$',
+    'a\\b',
+  ])('the schema %s is made when it is missing, and holds everything (B40)', async (schema) => {
+    const store = await open(database.url, { schema })
+    const held = execution('a')
+    await store.commit(held, everything('a'))
+    await Promise.all([store.commit(held), store.commit(execution('b'), everything('b'))])
+    expect((await store.listExecutions({ definitionId: 'd' })).items).toHaveLength(2)
+    expect(await store.purge('a', 2)).toBe(true)
+    const sql = connect(database.url)
+    const made = await objects(sql, schema)
+    expect(made.tables).toEqual(TABLES.map((table) => `harel_${table}`).sort())
+    expect((await objects(sql, 'public')).tables).toEqual([])
+    await open(database.url, { schema, createSchema: false })
+  })
 
   test.each<[keyof PostgresOptions, unknown]>([
     ['schema', ''],

@@ -33,7 +33,8 @@ export interface Parked {
 }
 
 /** For people. */
-const DAMAGED = 'what it was to deliver cannot be read; discard removes it'
+const DAMAGED = 'what it was to deliver cannot be read'
+const REMEDY = `${DAMAGED}; discard removes it`
 
 interface PersistedDelivery {
   /** As text: inside another record it might be nested too deep for any. */
@@ -163,11 +164,11 @@ export class Deliveries {
     await update<void>(this.#host, id, undefined, ({ execution }) => {
       if (execution?.version !== version) return { result: undefined }
       const draft = newDraft()
-      execution.error = 'what it was to deliver cannot be read'
+      execution.error = DAMAGED
       park(execution, draft)
       return { result: undefined, draft }
     })
-    this.#host.settings.onWarning(`${id} is parked: ${DAMAGED}`)
+    this.#host.settings.onWarning(`${id} is parked: ${REMEDY}`)
     return 'fired'
   }
 
@@ -178,7 +179,7 @@ export class Deliveries {
       if (!delivery || !isParked(delivery)) continue
       const found = contentOf(delivery)
       if (found === undefined) {
-        this.#host.settings.onWarning(`${id} is passed over: ${DAMAGED}`)
+        this.#host.settings.onWarning(`${id} is passed over: ${REMEDY}`)
         continue
       }
       const { work, attempts } = found
@@ -198,7 +199,7 @@ export class Deliveries {
       if (execution === undefined) throw new UnknownExecution(id)
       if (!isOurs(execution)) throw new ControlRefused(id, 'is no parked entry')
       const found = contentOf(execution)
-      if (found === undefined) throw new ControlRefused(id, `cannot be tried again: ${DAMAGED}`)
+      if (found === undefined) throw new ControlRefused(id, `cannot be tried again: ${REMEDY}`)
       if (execution.status !== 'FAILED') return { result: undefined }
       const draft = newDraft()
       execution.status = 'RUNNING'

@@ -203,7 +203,7 @@ function commitIn(context: CheckContext): (...commit: [...Parameters<Commit>, fa
 }
 
 /** The rule for prefixes, written down a second time. */
-const isPrefix = (text: string): boolean => /^[A-Za-z_]\w{0,29}$/.test(text) && !text.includes('\n')
+const isPrefix = (text: string): boolean => /^[A-Za-z_]\w{0,29}$/.test(text)
 
 const prefixes = fc.oneof(
   hostileText,
