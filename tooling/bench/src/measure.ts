@@ -99,6 +99,24 @@ function cpuMs(): number {
   return (user + system) / 1000
 }
 
+/** V8 compiles well what has run often: so many calls, or so many milliseconds, before an operation is timed. */
+const WARM_CALLS = 2000
+const WARM_MS = 2000
+
+/**
+ * Does an operation until its code has been compiled, for at most four times as long as it will be measured. What uses
+ * something up is done once.
+ */
+export async function warmUp(operation: Operation, seconds: number, turnMs: number, repeat = 1): Promise<void> {
+  const end = performance.now() + Math.min(WARM_MS, 4000 * seconds)
+  let calls = 0
+  do {
+    await operation.prepare?.()
+    const { latencies } = await takeTurnOf(operation, turnMs, repeat)
+    calls += latencies.length * repeat
+  } while (operation.times === undefined && calls < WARM_CALLS && performance.now() < end)
+}
+
 /** Measures operations in short turns, one after the other, in one process. */
 export async function measureInTurns<Name extends string>(
   operations: Readonly<Record<Name, Operation>>,
@@ -107,13 +125,12 @@ export async function measureInTurns<Name extends string>(
   const names = Object.keys(operations) as Name[]
   const taken = names.map((name) => ({ name, rounds: [] as number[], cpu: [] as number[], latencies: [] as number[] }))
   const rounds = Math.max(1, Math.round((seconds * 1000) / turnMs))
-  const warmUp = Math.ceil(rounds / 5)
-  for (let round = -warmUp; round < rounds; round++) {
+  for (const name of names) await warmUp(operations[name], seconds, turnMs, repeat)
+  for (let round = 0; round < rounds; round++) {
     for (const { name, rounds, cpu, latencies } of taken) {
       await operations[name].prepare?.()
       const before = cpuMs()
       const turn = await takeTurnOf(operations[name], turnMs, repeat)
-      if (round < 0) continue
       const done = turn.latencies.length * repeat
       cpu.push((cpuMs() - before) / done)
       rounds.push(turn.elapsed / done)
@@ -121,7 +138,7 @@ export async function measureInTurns<Name extends string>(
     }
     // Whoever comes second may profit or suffer from the first.
     taken.reverse()
-    onProgress?.((round + warmUp + 1) / (rounds + warmUp))
+    onProgress?.((round + 1) / rounds)
   }
   const timings = names.map((name): [Name, Timing] => {
     const { rounds = [], cpu = [], latencies = [] } = taken.find((each) => each.name === name) ?? {}

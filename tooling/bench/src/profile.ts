@@ -1,5 +1,5 @@
 /** What a commit costs this thread, of the store beside the same by hand: whose code runs, and what it allocates. */
-import { percentile, takeTurnOf } from './measure.ts'
+import { percentile, takeTurnOf, warmUp } from './measure.ts'
 import { allocated, type Shares, sharesOf, timed } from './profiler.ts'
 import { type Result, resultOf } from './results.ts'
 import type { Measure, Settings } from './settings.ts'
@@ -76,8 +76,12 @@ async function profileAt(
     const variants = Object.entries(variantsOf(opened.contenders, workload, stock, atOnce))
     const taken = variants.map(([name, variant]) => ({ name, variant, turns: [] as Turns[] }))
     const rounds = isHeavy(site, atOnce) ? 1 : Math.max(1, Math.round((seconds * 1000) / TURN_MS))
-    // At the first turn the code is compiled, and V8's own profile of it is made.
-    for (const { variant } of taken) if (rounds > 1) await takeTurns(variant, atOnce)
+    for (const { variant } of taken) {
+      if (rounds === 1) continue
+      await warmUp(operationOf(variant, atOnce), seconds, TURN_MS)
+      // In the first turn V8 also prepares what it profiles with.
+      await takeTurns(variant, atOnce)
+    }
     for (let round = 0; round < rounds; round++) {
       for (const { variant, turns } of taken) turns.push(await takeTurns(variant, atOnce))
       taken.reverse()

@@ -39,6 +39,7 @@ test('operations are measured in turns, and with as many under way as wanted', a
     },
     { seconds: 0.02, turnMs: 5 },
   )
+  // Each is warmed up first; whoever ends a round begins the next one.
   const turns = order.filter((name, index) => name !== order[index - 1])
   expect(turns.join('')).toBe('abababa'.slice(0, turns.length))
   expect(turns.length).toBeGreaterThanOrEqual(5)
