@@ -98,7 +98,7 @@ async function fromImage<O extends Flavoured>(
   try {
     const { startContainer } = await import('./container.ts')
     const { node, stop } = await startContainer(engine, { ...plan, image: image ?? plan.image }, kind.identify)
-    return describeServer('container', await kind.identify(node.url), [node], { stop })
+    return describeServer('container', await kind.identify(node.url), [node], { stop, recover: kind.recover })
   } catch (error) {
     if (image !== undefined) throw error
     console.warn(`no container of ${plan.image}: ${error instanceof Error ? error.message : error}`)
@@ -111,18 +111,28 @@ async function fromRegistry<O extends Flavoured>(kind: Kind<O>, flavour: string,
   try {
     const nodes = await kind.start(run, flavour, options)
     const product = kind.packaged?.(flavour) ?? (await kind.identify(nodes[0]?.url ?? ''))
-    return describeServer('registry package', product, nodes, { stop: () => run.close(), folder: run.folder })
+    return describeServer('registry package', product, nodes, {
+      stop: () => run.close(),
+      folder: run.folder,
+      recover: kind.recover,
+    })
   } catch (cause) {
     await run.close()
     throw new NoServer(`no ${kind.name} ${flavour}: ${cause instanceof Error ? cause.message : cause}`, { cause })
   }
 }
 
+interface ServerParts {
+  readonly stop?: () => Promise<void>
+  readonly folder?: string
+  readonly recover?: ((url: string) => Promise<void>) | undefined
+}
+
 function describeServer(
   origin: Origin,
   product: Product,
   nodes: readonly TestNode[],
-  { stop = async () => {}, folder }: { stop?: () => Promise<void>; folder?: string },
+  { stop = async () => {}, folder, recover }: ServerParts,
 ): TestServer {
   const every = async (act: (node: TestNode) => Promise<void>) => void (await Promise.all(nodes.map(act)))
   return {
@@ -134,7 +144,11 @@ function describeServer(
     ...(folder !== undefined && { folder }),
     describe: () => `${`${product.product} ${product.version}`.trim()} from ${origin}`,
     kill: () => every((node) => node.kill()),
-    restart: () => every((node) => node.restart()),
+    restart: () =>
+      every(async (node) => {
+        await node.restart()
+        await recover?.(node.url)
+      }),
     stop,
     [Symbol.asyncDispose]: stop,
   }

@@ -33,6 +33,15 @@ export const redis: Kind<RedisOptions> = {
       return { product, version }
     }),
 
+  // Killed in the middle of a write, it leaves half a transaction at the end of its log. Starting again it does not carry
+  // that out, but may leave its beginning where it is and go on behind it, and carries out both at the start after the next
+  // (https://github.com/valkey-io/valkey/pull/4342). A log that is written anew holds what the server holds.
+  recover: (url) =>
+    ask(url, async (client) => {
+      await client.bgrewriteaof()
+      while (/aof_rewrite_(in_progress|scheduled):1/.test(await client.info('persistence'))) await delay(20)
+    }),
+
   container(flavour, { config, cluster }) {
     if (cluster) return undefined
     const server = flavour === 'valkey9' ? 'valkey-server' : 'redis-server'

@@ -70,6 +70,8 @@ export interface Kind<Options extends Flavoured> {
   identify(url: string): Promise<Product>
   /** What a registry package holds, where the server does not say it, or not exactly. */
   packaged?(flavour: string): Product | undefined
+  /** What is done to each node that has been restarted, before `restart` resolves. */
+  recover?(url: string): Promise<void>
   /** How to run it from an image; undefined when these options need more than one container gives. */
   container?(flavour: string, options: Options): ContainerPlan | undefined
   /** Installs the server where that has not been done, and starts its nodes. */
