@@ -35,7 +35,7 @@ export interface PurgeOptions {
 }
 
 export interface PurgeFinishedOptions extends PurgeOptions {
-  /** Only what has been finished for longer than this, in seconds. */
+  /** Only what has been finished for at least so long, in seconds. */
   olderThan: number
   /**
    * `trees` (default), or `promises`: the records of what machines have invoked that is no machine, one by one, also where
@@ -214,7 +214,7 @@ export async function purgeFinished(host: Host, options: PurgeFinishedOptions): 
   const { olderThan, of, statuses, limit, dryRun, archive, signal } = checked
   const chosen = of === 'trees' ? { rootsOnly: true } : { definitionId: INVOKED }
   const remove = dryRun ? check : of === 'trees' ? purge : purgePromise
-  const finishedBefore = host.settings.clock() - olderThan
+  const latest = host.settings.clock() - olderThan
   const report = { purged: [] as string[], refused: [] as { id: string; reason: string }[] }
   const left = () => limit - report.purged.length - report.refused.length
   const list = (size: number, after: string | null) =>
@@ -226,7 +226,7 @@ export async function purgeFinished(host: Host, options: PurgeFinishedOptions): 
     const { items, nextCursor } = await list(Math.min(STEP, left()), cursor)
     let removed = 0
     for (const { id, finishedAt } of items) {
-      if (finishedAt === null || finishedAt >= finishedBefore || id.startsWith(RESERVED_PREFIX)) continue
+      if (finishedAt === null || finishedAt > latest || id.startsWith(RESERVED_PREFIX)) continue
       signal?.throwIfAborted()
       try {
         if (await remove(host, id, archive === undefined ? {} : { archive })) report.purged.push(id)

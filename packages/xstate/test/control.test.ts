@@ -377,6 +377,8 @@ describe.each(stores)('on $name', ({ open }) => {
     expect(await store.idsWithPrefix('g')).toEqual([])
     expect(await stored(store, 'young')).toMatchObject({ status: 'CANCELLED' })
     expect(await runner.purgeFinished({ olderThan: 10 })).toMatchObject({ purged: [] })
+    // It has ended at this very moment.
+    expect(await runner.purgeFinished({ olderThan: 0 })).toMatchObject({ purged: ['young'] })
   })
 
   test('purgeFinished removes promises whose results were handled from trees that live on, which go on as before', async () => {
