@@ -48,6 +48,10 @@ async function withSession<T>(work: (session: Session) => Promise<T>): Promise<T
   }
 }
 
+/** Waiting for events, and beginning to look, which takes as long as the machine is busy. */
+const isNobodys = ({ url, functionName }: Runtime.CallFrame): boolean =>
+  functionName === '(idle)' || url.startsWith('node:inspector')
+
 /** Microseconds of this thread; those in which it waits for events are no part of them, those in a call that waits are. */
 function timesOf({ nodes, samples = [], timeDeltas = [] }: Profiler.Profile): Shares {
   const byId = new Map(nodes.map((node) => [node.id, node]))
@@ -66,7 +70,8 @@ function timesOf({ nodes, samples = [], timeDeltas = [] }: Profiler.Profile): Sh
   const times = { ...NOBODY }
   for (const [index, id] of samples.entries()) {
     const owner = owners.get(id)
-    if (owner !== undefined && byId.get(id)?.callFrame.functionName !== '(idle)') times[owner] += timeDeltas[index] ?? 0
+    const node = byId.get(id)
+    if (owner !== undefined && node !== undefined && !isNobodys(node.callFrame)) times[owner] += timeDeltas[index] ?? 0
   }
   return times
 }
