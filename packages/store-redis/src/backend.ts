@@ -22,6 +22,7 @@ import { Commits } from './commits.js'
 import { beginsWith, type Keys, timerMember } from './keys.js'
 import { Listing, type Reindexed } from './listing.js'
 import { HEAD_BYTES } from './lua.js'
+import type { Settings } from './options.js'
 import { CHANGED, PURGE } from './purge-script.js'
 import { Queue } from './queue.js'
 import { beginnings, toOutboxRow, toSpawnRow, toTimers, toTraceRow, versionOf } from './rows.js'
@@ -57,14 +58,14 @@ export class RedisBackend implements StoreBackend {
   readonly #end: () => Promise<void>
 
   /** @param end called by `close` */
-  constructor(connection: Connection, keys: Keys, traceMax: number, end: () => Promise<void>) {
+  constructor(connection: Connection, keys: Keys, { traceMax, filterIndex }: Settings, end: () => Promise<void>) {
     this.#connection = connection
     this.#keys = keys
     this.#traceMax = traceMax
     this.#commits = new Commits(connection, keys, traceMax)
     this.#outbox = new Queue(connection, keys.outbox, keys.outboxCounter)
     this.#spawns = new Queue(connection, keys.spawns, keys.spawnCounter)
-    this.#listing = new Listing(connection, keys)
+    this.#listing = new Listing(connection, keys, filterIndex)
     this.#end = end
   }
 
@@ -176,6 +177,7 @@ export class RedisBackend implements StoreBackend {
     const keys = this.#keys
     const own = [keys.execution(id), keys.processed(id), keys.outbox, keys.outboxCounter, keys.spawns, keys.timers]
     own.push(keys.timerPaths(id), keys.trace(id), keys.traceCounter(id), keys.ids, keys.mixed, keys.result(newId()))
+    own.push(keys.filters, keys.places)
     const addressed = beginnings('t', id)
     for (;;) {
       const { last } = await this.#outbox.extent()

@@ -1,4 +1,4 @@
-import { APPEND_TRACE, CHECKS, HEAD_BYTES, NO_VERSION, STORED_VERSION, script } from './lua.js'
+import { APPEND_TRACE, CHECKS, HEAD_BYTES, NO_VERSION, PLACES, STORED_VERSION, script } from './lua.js'
 
 /** Adds `count` entries, which are the arguments behind `at`, to `queue` under the numbers from `first` on. */
 const enqueue = (queue: string, first: string, at: string, count: string): string => `
@@ -18,22 +18,24 @@ const enqueue = (queue: string, first: string, at: string, count: string): strin
 `
 
 /** How many keys all commits share. */
-const SHARED_KEYS = 7
+const SHARED_KEYS = 10
 
 /**
  * Commits of any shape, one after the other: what becomes of one is nothing to the others.
  *
- * KEYS: ids, ids with other writers, outbox, its counter, spawns, their counter, timers; then of each commit the
- * execution and, where there is something for them, processed; the paths of the execution's timers; trace and its
- * counter. ARGV: the number of steps that are kept; then of each commit id, payload, expected version, event id ('' for
- * none), trace step ('' for none), the number of emits and the emits, the same of spawns, and the number of timers and
- * path and time of each (time '' to cancel).
+ * KEYS: ids, ids with other writers, outbox, its counter, spawns, their counter, timers, filters, places, whether these
+ * two are kept; then of each commit the execution and, where there is something for them, processed; the paths of the
+ * execution's timers; trace and its counter. ARGV: the number of steps that are kept; then of each commit id, payload,
+ * expected version, place, event id ('' for none), trace step ('' for none), the number of emits and the emits, the same of
+ * spawns, and the number of timers and path and time of each (time '' to cancel).
  *
  * Returns of each commit the first outbox number (0 for none); where it is refused a list of the stored version ('' for
  * none) and 1 if that is this very commit, sent before, else 0; where it has failed a list of the error.
  */
-export const COMMITS = script(`${STORED_VERSION}${CHECKS}
-local ids, mixed, outbox, outboxCounter, spawned, spawnCounter, armed = unpack(KEYS, 1, ${SHARED_KEYS})
+export const COMMITS = script(`${STORED_VERSION}${CHECKS}${PLACES}
+local ids, mixed, outbox, outboxCounter, spawned, spawnCounter, armed, filters, places, filtersKept =
+  unpack(KEYS, 1, ${SHARED_KEYS})
+local isPlaced = redis.call('EXISTS', filtersKept) == 1
 local kept, key, at = ARGV[1], ${SHARED_KEYS}, 1
 local function nextKey()
   key = key + 1
@@ -47,8 +49,8 @@ local function nextCount(width)
 end
 
 local function commit()
-  local id, payload, expected, event, step = unpack(ARGV, at + 1, at + 5)
-  at = at + 5
+  local id, payload, expected, place, event, step = unpack(ARGV, at + 1, at + 6)
+  at = at + 6
   local emits, emitsAt = nextCount(1)
   local spawns, spawnsAt = nextCount(1)
   local timers, timersAt = nextCount(2)
@@ -70,6 +72,7 @@ local function commit()
   if paths then wrong = wrong or wrongKey(armed, 'ZCARD') or wrongKey(paths, 'SCARD') end
   if trace then wrong = wrong or wrongKey(trace, 'LLEN') or wrongCounter(traceCounter) end
   if foreign or not stored then wrong = wrong or wrongKey(ids, 'ZCARD') or wrongKey(mixed, 'SCARD') end
+  if isPlaced then wrong = wrong or wrongKey(filters, 'ZCARD') or wrongKey(places, 'HLEN') end
   if wrong then return wrong end
 
   local first = 0
@@ -83,6 +86,7 @@ local function commit()
   -- What we have written before is known already.
   if foreign or not stored then redis.call('ZADD', ids, 0, id) end
   if foreign then redis.call('SADD', mixed, id) end
+  if isPlaced then enter(filters, places, id, place) end
   if processed then redis.call('SADD', processed, event) end
   if emits > 0 then
     ${enqueue('outbox', 'first', 'emitsAt', 'emits')}

@@ -15,6 +15,15 @@ export class Keys {
   readonly idsComplete: string
   /** The ids of executions that we have written after another writer. */
   readonly mixed: string
+  /**
+   * A sorted set in the order of bytes, with two members for each execution: its definition, NUL, its status, what it is
+   * and its id; and the same without the definition.
+   */
+  readonly filters: string
+  /** A hash of what stands in front of an execution's id in `filters`, as `placeOf` makes it, by that id. */
+  readonly places: string
+  /** Is there if commits feed `filters` and `places`; `complete` once all executions were looked for. */
+  readonly filtersKept: string
   readonly definitions: string
 
   /** Those that the commits of all executions write to, as their script wants them. */
@@ -30,9 +39,12 @@ export class Keys {
     this.ids = `${this.#prefix}:index:ids`
     this.idsComplete = `${this.#prefix}:index:complete`
     this.mixed = `${this.#prefix}:index:mixed`
+    this.filters = `${this.#prefix}:index:filters`
+    this.places = `${this.#prefix}:index:places`
+    this.filtersKept = `${this.#prefix}:index:kept`
     this.definitions = `${this.#prefix}:definition_versions`
-    const { ids, mixed, outbox, outboxCounter, spawns, spawnCounter, timers } = this
-    this.shared = [ids, mixed, outbox, outboxCounter, spawns, spawnCounter, timers]
+    const { ids, mixed, outbox, outboxCounter, spawns, spawnCounter, timers, filters, places, filtersKept } = this
+    this.shared = [ids, mixed, outbox, outboxCounter, spawns, spawnCounter, timers, filters, places, filtersKept]
   }
 
   execution(id: string): string {

@@ -1,5 +1,6 @@
 import {
   type CheckedListQuery,
+  compareBytes,
   type ExecutionSummary,
   listingPage,
   matches,
@@ -9,10 +10,12 @@ import {
   summaryOfPayload,
 } from '@harel/store-base'
 import type { Connection } from './client.js'
+import { placeOf, placesOf } from './filters.js'
 import { beginsWith, type Keys } from './keys.js'
+import { HEAD_BYTES } from './lua.js'
 import { inParts } from './queue.js'
-import { summaryOfPart } from './rows.js'
-import { INDEX_IDS } from './scripts.js'
+import { summaryOfPart, versionOf } from './rows.js'
+import { COMPLETE, FILTERED_IDS, INDEX } from './scripts.js'
 
 /** What `reindex` has found. */
 export interface Reindexed {
@@ -22,7 +25,11 @@ export interface Reindexed {
   readonly added: number
   /** How many ids were in the index without an execution. */
   readonly removed: number
+  /** With `filterIndex`: how many did not stand under their definition, status and root, but do now. */
+  readonly moved: number
 }
+
+type Changes = { -readonly [Key in keyof Omit<Reindexed, 'stored'>]: number }
 
 /** Ids that are looked at together. */
 const PART = 500
@@ -33,27 +40,60 @@ const PAYLOADS = 50
 
 /**
  * The executions by id. The index of ids is kept by our commits; those of other writers are looked for when it is used for
- * the first time in the life of a database, and by `rebuild`.
+ * the first time in the life of a database, and by `rebuild`. The index by filters is kept from its first use on.
  */
 export class Listing {
   readonly #connection: Connection
   readonly #keys: Keys
+  readonly #filterIndex: boolean
   #isComplete = false
 
-  constructor(connection: Connection, keys: Keys) {
+  constructor(connection: Connection, keys: Keys, filterIndex: boolean) {
     this.#connection = connection
     this.#keys = keys
+    this.#filterIndex = filterIndex
   }
 
   async page(query: CheckedListQuery): Promise<SummaryRows> {
     const found: SummaryRow[] = []
-    const isFiltered = query.statuses !== undefined || query.definitionId !== undefined || query.rootsOnly
-    const from = query.position === null ? '-' : `(${query.position}`
-    for await (const ids of this.#ids(from, '+', isFiltered ? PART : query.limit + 1)) {
+    for await (const ids of this.#candidates(query)) {
       for (const row of await this.#summaries(ids)) if (isWanted(row, query)) found.push(row)
       if (found.length > query.limit) break
     }
     return listingPage(found, query.limit)
+  }
+
+  /** Among which are all that pass the filters, in their order. */
+  #candidates(query: CheckedListQuery): AsyncGenerator<string[], void, undefined> {
+    const isFiltered = query.statuses !== undefined || query.definitionId !== undefined || query.rootsOnly
+    if (isFiltered && this.#filterIndex) return this.#filteredIds(query)
+    const from = query.position === null ? '-' : `(${query.position}`
+    return this.#ids(from, '+', isFiltered ? PART : query.limit + 1)
+  }
+
+  /** By the index by filters: the ranges of a page are read at one instant, so that none is missed that moves. */
+  async *#filteredIds(query: CheckedListQuery): AsyncGenerator<string[], void, undefined> {
+    const { filters, filtersKept } = this.#keys
+    const places = placesOf(query)
+    const size = query.limit + 1
+    for (let { position } = query; ; ) {
+      const ranges = places.flatMap((place) => [
+        position === null ? `[${place}` : `(${place}${position}`,
+        `(${prefixEnd(place)}`,
+      ])
+      const answer = await this.#connection.evaluate(FILTERED_IDS, [filters, filtersKept], [size, ...ranges])
+      if (answer === null) {
+        await this.rebuild()
+        continue
+      }
+      const ids = (answer as string[][])
+        .flatMap((members, index) => members.map((member) => member.slice(places[index]?.length)))
+        .sort(compareBytes)
+        .slice(0, size)
+      yield ids
+      if (ids.length < size) return
+      position = ids.at(-1) ?? null
+    }
   }
 
   async idsWithPrefix(prefix: string): Promise<string[]> {
@@ -105,22 +145,48 @@ export class Listing {
     return [...rows.values()].filter((row) => row !== undefined)
   }
 
-  /** Compares the index with the executions that are there, and sets it right. */
+  /** Compares the indexes with the executions that are there, and sets them right. */
   async rebuild(): Promise<Reindexed> {
-    const { ids, idsComplete } = this.#keys
-    let [added, removed] = [0, 0]
-    const setRight = async (part: readonly string[]) => {
-      const keys = [ids, ...part.map((id) => this.#keys.execution(id))]
-      const answer = await this.#connection.evaluate(INDEX_IDS, keys, part)
-      const [more = 0, fewer = 0] = (answer as unknown[]).map(Number)
-      added += more
-      removed += fewer
-    }
-    for await (const part of this.#stored()) await setRight(part)
+    const { ids, idsComplete, filtersKept } = this.#keys
+    // From here on commits see to the executions that they write.
+    if (this.#filterIndex) await this.#connection.read((client) => client.set(filtersKept, 'building', 'NX'))
+    const isPlaced = Number(await this.#connection.read((client) => client.exists(filtersKept))) === 1
+    const total: Changes = { added: 0, removed: 0, moved: 0 }
+    for await (const part of this.#stored()) await this.#setRight(part, isPlaced, total)
     await this.#connection.read((client) => client.set(idsComplete, '1'))
     this.#isComplete = true
-    for await (const part of this.#ids('-', '+', PART)) await setRight(part)
-    return { stored: Number(await this.#connection.read((client) => client.zcard(ids))), added, removed }
+    for await (const part of this.#ids('-', '+', PART)) await this.#setRight(part, false, total)
+    if (isPlaced) await this.#connection.read((client) => client.set(filtersKept, COMPLETE))
+    return { stored: Number(await this.#connection.read((client) => client.zcard(ids))), ...total }
+  }
+
+  /** Lets ids stand in the indexes, by filters only if they are `placed`, or nowhere. */
+  async #setRight(part: readonly string[], placed: boolean, total: Changes): Promise<void> {
+    const { ids, filters, places } = this.#keys
+    const seen = placed ? await this.#places(part) : new Map<string, never>()
+    const keys = [ids, filters, places, ...part.map((id) => this.#keys.execution(id))]
+    const args = part.flatMap((id) => [id, ...(seen.get(id) ?? ['', ''])])
+    const answer = await this.#connection.evaluate(INDEX, keys, args)
+    const [added = 0, removed = 0, moved = 0] = (answer as unknown[]).map(Number)
+    total.added += added
+    total.removed += removed
+    total.moved += moved
+  }
+
+  /** The beginnings of the payloads of executions, empty where they are another writer's, and where such payloads stand. */
+  async #places(ids: readonly string[]): Promise<Map<string, [head: string, place: string]>> {
+    // The heads first: where one is still there when all is written, so is the rest.
+    const heads = await this.#connection.readAll((pipeline) => {
+      for (const id of ids) pipeline.getrange(this.#keys.execution(id), 0, HEAD_BYTES - 1)
+    })
+    const headOf = new Map(ids.map((id, index) => [id, String(heads[index])]))
+    const rows = await this.#summaries(ids)
+    return new Map(
+      rows.map((row) => {
+        const head = headOf.get(row.id) ?? ''
+        return [row.id, [versionOf(head) === undefined ? '' : head, placeOf(row)]]
+      }),
+    )
   }
 
   /** The ids of the executions there are; some may come twice. */

@@ -58,6 +58,28 @@ local function wrongCounter(key)
 end
 `
 
+/**
+ * `enter(filters, places, id, place)` lets an execution stand there alone, and says whether that is new (1 or 0);
+ * `leave(filters, places, id)` nowhere.
+ */
+export const PLACES = `
+local function members(place, id) return place .. id, (string.match(place, '%z.*') or '') .. id end
+local function leave(filters, places, id)
+  local place = redis.call('HGET', places, id)
+  if not place then return end
+  redis.call('ZREM', filters, members(place, id))
+  redis.call('HDEL', places, id)
+end
+local function enter(filters, places, id, place)
+  if redis.call('HGET', places, id) == place then return 0 end
+  leave(filters, places, id)
+  local own, general = members(place, id)
+  redis.call('ZADD', filters, 0, own, 0, general)
+  redis.call('HSET', places, id, place)
+  return 1
+end
+`
+
 /** Adds `step`, the text of an object, to `trace` with its index as the last member, and keeps the last `kept` ones. */
 export const APPEND_TRACE = `
 local index = string.format('%.0f', redis.call('INCR', traceCounter) - 1)

@@ -8,6 +8,12 @@ export interface RedisOptions extends StoreOptions {
    * so. Default: false.
    */
   hashTag?: boolean
+  /**
+   * List by status, definition and root through an index instead of a look at every execution. The first filtered listing
+   * builds it, and from then on all stores of the prefix keep it. Only where no other program writes: Python harel does
+   * not feed it. Default: false.
+   */
+  filterIndex?: boolean
   /** How many steps of a trace are kept; 0: all. Default: 200. */
   traceMax?: number
 }
@@ -16,8 +22,13 @@ export type Settings = Required<Omit<RedisOptions, 'onWarning' | 'numbers'>>
 
 /** @throws InvalidPrefix, InvalidArgument */
 export function checkOptions(options: RedisOptions): Settings {
-  checkStoreOptions(options, ['prefix', 'hashTag', 'traceMax'])
-  const { prefix = 'harel', hashTag = false, traceMax = 200 } = options
+  checkStoreOptions(options, ['prefix', 'hashTag', 'filterIndex', 'traceMax'])
+  const { prefix = 'harel', hashTag = false, filterIndex = false, traceMax = 200 } = options
   Names(prefix)
-  return { prefix, hashTag: checkFlag('hashTag', hashTag), traceMax: checkCount('traceMax', traceMax) }
+  return {
+    prefix,
+    hashTag: checkFlag('hashTag', hashTag),
+    filterIndex: checkFlag('filterIndex', filterIndex),
+    traceMax: checkCount('traceMax', traceMax),
+  }
 }

@@ -1,4 +1,4 @@
-import { CHECKS, HEAD_BYTES, ONCE, STORED_VERSION, script } from './lua.js'
+import { CHECKS, HEAD_BYTES, ONCE, PLACES, STORED_VERSION, script } from './lua.js'
 
 /** What `PURGE` returns where there is another execution now than the one whose companions were looked for. */
 export const CHANGED = -2
@@ -7,13 +7,13 @@ export const CHANGED = -2
  * Removes an execution and what was found to be its own.
  *
  * KEYS: execution, processed, outbox, its counter, spawns, timers, paths of the execution's timers, trace, its counter,
- * ids, ids with other writers, where the result is kept. ARGV: id, expected version, head of the payload that was seen
+ * ids, ids with other writers, where the result is kept, filters, places. ARGV: id, expected version, head of the payload that was seen
  * ('*': any), last outbox number that was looked at, the numbers of beginnings of entries addressed to the execution, of
  * outbox entries and of spawns that were found; then those, then paths of timers.
  *
  * Returns 1 purged, 0 not there (leftovers removed), -1 at another version, -2 as `CHANGED` says.
  */
-export const PURGE = script(`${STORED_VERSION}${CHECKS}${ONCE}
+export const PURGE = script(`${STORED_VERSION}${CHECKS}${ONCE}${PLACES}
 local before = done(KEYS[12])
 if before then return before end
 local id, expected, seen = ARGV[1], ARGV[2], ARGV[3]
@@ -26,6 +26,7 @@ if stored and stored ~= expected then return -1 end
 wrong = wrongKey(KEYS[3], 'HLEN') or wrongCounter(KEYS[4]) or wrongKey(KEYS[5], 'HLEN')
   or wrongKey(KEYS[6], 'ZCARD') or wrongKey(KEYS[7], 'SCARD')
   or wrongKey(KEYS[10], 'ZCARD') or wrongKey(KEYS[11], 'SCARD')
+  or wrongKey(KEYS[13], 'ZCARD') or wrongKey(KEYS[14], 'HLEN')
 if wrong then return wrong end
 
 local at = 7
@@ -58,5 +59,6 @@ if not wrongKey(KEYS[8], 'LLEN') then redis.call('DEL', KEYS[8]) end
 if not wrongKey(KEYS[9], 'STRLEN') then redis.call('DEL', KEYS[9]) end
 redis.call('ZREM', KEYS[10], id)
 redis.call('SREM', KEYS[11], id)
+leave(KEYS[13], KEYS[14], id)
 return note(KEYS[12], stored == false and 0 or 1)
 `)

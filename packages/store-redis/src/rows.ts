@@ -10,12 +10,13 @@ import {
   type TraceRow,
 } from '@harel/store-base'
 import type { Argument } from './client.js'
+import { placeOf } from './filters.js'
 import type { QueueEntry } from './queue.js'
 
 /** Adds what the script of commits has to know of a commit. */
 export function addCommit(args: Argument[], commit: PreparedCommit): void {
   const { id, data, expected, processedEventId = '', emits, spawns, timers, trace = '' } = commit
-  args.push(id, data, expected, processedEventId, trace, emits.length)
+  args.push(id, data, expected, placeOf(commit), processedEventId, trace, emits.length)
   for (const emit of emits) args.push(fromEmit(emit))
   args.push(spawns.length)
   for (const spawn of spawns) args.push(fromSpawn(id, spawn))

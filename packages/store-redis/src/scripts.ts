@@ -1,5 +1,5 @@
 import { COMMITS } from './commit-script.js'
-import { APPEND_TRACE, CHECKS, ONCE, script } from './lua.js'
+import { APPEND_TRACE, CHECKS, HEAD_BYTES, ONCE, PLACES, script } from './lua.js'
 import { PURGE } from './purge-script.js'
 
 /** KEYS: trace, its counter, where the result is kept. ARGV: step, kept steps. */
@@ -69,24 +69,52 @@ end
 return answer
 `)
 
+/** What stands where the index by filters is kept, once all executions are in it. */
+export const COMPLETE = 'complete'
+
 /**
- * Sets right whether ids are in the index. KEYS: ids, then the executions of these ids. ARGV: the ids. Returns how many
- * were added and how many were removed.
+ * Sets right whether ids are in the index, and where they stand in that by filters.
+ *
+ * KEYS: ids, filters, places, then the executions. ARGV: of each execution its id, the beginning of the payload that was
+ * seen ('': another writer's) and its place ('': it stands where it stood). Returns how many ids were added, removed and moved.
  */
-export const INDEX_IDS = script(`
-local added, removed = 0, 0
-for i, id in ipairs(ARGV) do
-  if redis.call('EXISTS', KEYS[i + 1]) == 1 then
-    added = added + redis.call('ZADD', KEYS[1], 0, id)
+export const INDEX = script(`${PLACES}
+local ids, filters, places, added, removed, moved = KEYS[1], KEYS[2], KEYS[3], 0, 0, 0
+for i = 4, #KEYS do
+  local id, seen, place = unpack(ARGV, 3 * i - 11, 3 * i - 9)
+  if redis.call('EXISTS', KEYS[i]) == 1 then
+    added = added + redis.call('ZADD', ids, 0, id)
+    local head = redis.call('GETRANGE', KEYS[i], 0, ${HEAD_BYTES - 1})
+    local isForeign = not string.match(head, '^{"version":%d+[,}]')
+    -- Who has written it since has seen to its place.
+    if place ~= '' and (head == seen or seen == '' and isForeign) then
+      moved = moved + enter(filters, places, id, place)
+    end
   else
-    removed = removed + redis.call('ZREM', KEYS[1], id)
+    removed = removed + redis.call('ZREM', ids, id)
+    leave(filters, places, id)
   end
 end
-return { added, removed }
+return { added, removed, moved }
+`)
+
+/**
+ * The members of ranges of the index by filters, all at one instant.
+ *
+ * KEYS: filters, whether they are kept. ARGV: how many of each range; then of each where it starts and where it ends.
+ * Returns a list for each; nothing where the index is not complete.
+ */
+export const FILTERED_IDS = script(`
+if redis.call('GET', KEYS[2]) ~= '${COMPLETE}' then return false end
+local answer = {}
+for i = 2, #ARGV, 2 do
+  answer[#answer + 1] = redis.call('ZRANGEBYLEX', KEYS[1], ARGV[i], ARGV[i + 1], 'LIMIT', 0, ARGV[1])
+end
+return answer
 `)
 
 const CALLED = new Set(
-  [COMMITS, ADD_TRACE, DUE_TIMERS, DELETE_TIMER, FIND_FIELDS, PURGE, INDEX_IDS].flatMap(({ text }) =>
+  [COMMITS, ADD_TRACE, DUE_TIMERS, DELETE_TIMER, FIND_FIELDS, PURGE, INDEX, FILTERED_IDS].flatMap(({ text }) =>
     [...text.matchAll(/(?:redis\.p?call\(|wrongKey\([^,]+, )'([A-Z]+)'/g)].map(([, command = '']) =>
       command.toLowerCase(),
     ),

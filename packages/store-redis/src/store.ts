@@ -44,7 +44,7 @@ export class RedisStore extends CheckedStore {
       await checkRights(unchecked, keys)
       await warnOfEviction(unchecked, onWarning)
     })
-    const backend = new RedisBackend(connection, keys, settings.traceMax, async () => {
+    const backend = new RedisBackend(connection, keys, settings, async () => {
       connection.release()
       if (opened.has(client)) await end(client)
     })

@@ -81,29 +81,37 @@ withServer('redis', ({ url }) => {
   })
 
   describe('a key that holds something else than it should', () => {
-    const kinds: { kind: string; first?: true; key: (prefix: string) => string; wrong: 'string' | 'list' | 'text' }[] =
-      [
-        { kind: 'the execution', key: (p) => `${p}:exe:a`, wrong: 'list' },
-        { kind: 'the index of ids', first: true, key: (p) => `${p}:index:ids`, wrong: 'string' },
-        { kind: 'the ids with other writers', first: true, key: (p) => `${p}:index:mixed`, wrong: 'string' },
-        { kind: 'the processed events', key: (p) => `${p}:processed:a`, wrong: 'string' },
-        { kind: 'the outbox', key: (p) => `${p}:outbox`, wrong: 'string' },
-        { kind: 'the counter of the outbox', key: (p) => `${p}:outbox:seq`, wrong: 'list' },
-        { kind: 'the counter of the outbox, a text,', key: (p) => `${p}:outbox:seq`, wrong: 'text' },
-        { kind: 'the spawns', key: (p) => `${p}:spawns`, wrong: 'string' },
-        { kind: 'the counter of the spawns', key: (p) => `${p}:spawns:seq`, wrong: 'list' },
-        { kind: 'the counter of the spawns, a text,', key: (p) => `${p}:spawns:seq`, wrong: 'text' },
-        { kind: 'the timers', key: (p) => `${p}:timers`, wrong: 'string' },
-        { kind: 'the paths of timers', key: (p) => `${p}:index:timers:a`, wrong: 'string' },
-        { kind: 'the trace', key: (p) => `${p}:trace:a`, wrong: 'string' },
-        { kind: 'the counter of the trace', key: (p) => `${p}:trace:seq:a`, wrong: 'list' },
-        { kind: 'the counter of the trace, a text,', key: (p) => `${p}:trace:seq:a`, wrong: 'text' },
-      ]
+    const kinds: {
+      kind: string
+      first?: true
+      filtered?: true
+      key: (prefix: string) => string
+      wrong: 'string' | 'list' | 'text'
+    }[] = [
+      { kind: 'the execution', key: (p) => `${p}:exe:a`, wrong: 'list' },
+      { kind: 'the index of ids', first: true, key: (p) => `${p}:index:ids`, wrong: 'string' },
+      { kind: 'the ids with other writers', first: true, key: (p) => `${p}:index:mixed`, wrong: 'string' },
+      { kind: 'the index by filters', filtered: true, key: (p) => `${p}:index:filters`, wrong: 'string' },
+      { kind: 'the places in that', filtered: true, key: (p) => `${p}:index:places`, wrong: 'string' },
+      { kind: 'the processed events', key: (p) => `${p}:processed:a`, wrong: 'string' },
+      { kind: 'the outbox', key: (p) => `${p}:outbox`, wrong: 'string' },
+      { kind: 'the counter of the outbox', key: (p) => `${p}:outbox:seq`, wrong: 'list' },
+      { kind: 'the counter of the outbox, a text,', key: (p) => `${p}:outbox:seq`, wrong: 'text' },
+      { kind: 'the spawns', key: (p) => `${p}:spawns`, wrong: 'string' },
+      { kind: 'the counter of the spawns', key: (p) => `${p}:spawns:seq`, wrong: 'list' },
+      { kind: 'the counter of the spawns, a text,', key: (p) => `${p}:spawns:seq`, wrong: 'text' },
+      { kind: 'the timers', key: (p) => `${p}:timers`, wrong: 'string' },
+      { kind: 'the paths of timers', key: (p) => `${p}:index:timers:a`, wrong: 'string' },
+      { kind: 'the trace', key: (p) => `${p}:trace:a`, wrong: 'string' },
+      { kind: 'the counter of the trace', key: (p) => `${p}:trace:seq:a`, wrong: 'list' },
+      { kind: 'the counter of the trace, a text,', key: (p) => `${p}:trace:seq:a`, wrong: 'text' },
+    ]
 
     test.each(kinds)(
       '($kind) makes a commit fail before anything is written (B46, weakness 6)',
-      async ({ first, key, wrong }) => {
+      async ({ first, filtered, key, wrong }) => {
         const held = execution('a')
+        if (filtered) await storeOn(client, { prefix, filterIndex: true }).reindex()
         if (!first) await store.commit(held)
         const { version } = held
         await client.del(key(prefix))

@@ -8,4 +8,10 @@ withServer('redis', ({ url }) => {
     open: (options) => RedisStore.connect(url, options),
     client: () => new Redis(url),
   })
+
+  describeContracts('RedisStore with an index by filters', {
+    filterIndex: true,
+    client: () => new Redis(url),
+    model: { milliseconds: 1000 },
+  })
 })

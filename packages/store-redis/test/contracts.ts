@@ -1,6 +1,6 @@
 import type { StoreCapabilities } from '@harel/store-base'
 import { type Client, RedisStore } from '@harel/store-redis'
-import { describeStore, type OpenOptions, type Probes } from '@harel/store-testing'
+import { describeStore, type ModelOptions, type OpenOptions, type Probes } from '@harel/store-testing'
 import type { Redis } from 'ioredis'
 import { afterAll, describe, test } from 'vitest'
 import { sizesOf } from './database.js'
@@ -24,22 +24,26 @@ export interface Subject {
   /** A client of the caller's, ended when the tests are done. */
   client: () => Client
   hashTag?: boolean
+  filterIndex?: boolean
+  model?: ModelOptions
 }
 
 /** Runs all contracts under two prefixes, with a look at what is stored. */
-export function describeContracts(name: string, { open, client: connect, hashTag = false }: Subject): void {
+export function describeContracts(name: string, subject: Subject): void {
+  const { open, client: connect, hashTag = false, filterIndex = false, model } = subject
   let connected: Client | undefined
   const client = (): Client => {
     connected ??= connect()
     return connected
   }
   afterAll(() => connected?.disconnect())
-  const onClient = async (options: OpenOptions) => new RedisStore(client(), { ...options, hashTag })
+  const onClient = async (options: OpenOptions) => new RedisStore(client(), { ...options, hashTag, filterIndex })
 
   describeStore({ describe, test }, name, {
     capabilities,
     open: open ?? onClient,
     probes: (prefix) => probesOn(() => client() as Redis, prefix, hashTag),
+    ...(model && { model }),
   })
 }
 

@@ -45,9 +45,9 @@ withServer('redis', ({ url }) => {
       const held = await store.load('p2')
       if (held !== undefined) await store.save(held)
       expect(await ids()).toEqual(['mine', 'p2'])
-      expect(await store.reindex()).toEqual({ stored: 3, added: 1, removed: 0 })
+      expect(await store.reindex()).toEqual({ stored: 3, added: 1, removed: 0, moved: 0 })
       expect(await ids()).toEqual(['mine', 'p1', 'p2'])
-      expect(await store.reindex()).toEqual({ stored: 3, added: 0, removed: 0 })
+      expect(await store.reindex()).toEqual({ stored: 3, added: 0, removed: 0, moved: 0 })
     })
 
     test('are listed as they are now, whoever wrote them last', async () => {
@@ -71,7 +71,7 @@ withServer('redis', ({ url }) => {
       expect((await store.listExecutions({ limit: 2 })).nextCursor).toBeNull()
       expect(await store.idsWithPrefix('')).toEqual(['a', 'c'])
       expect(await client.zcard(`${prefix}:index:ids`)).toBe(4)
-      expect(await store.reindex()).toEqual({ stored: 2, added: 0, removed: 2 })
+      expect(await store.reindex()).toEqual({ stored: 2, added: 0, removed: 2, moved: 0 })
       expect(await client.zcard(`${prefix}:index:ids`)).toBe(2)
     })
 
@@ -93,7 +93,7 @@ withServer('redis', ({ url }) => {
       const many = Array.from({ length: 2500 }, (_, n) => `e${n}`)
       await client.mset(...many.flatMap((id) => [`${prefix}:exe:${id}`, payload(id, 1)]))
       await client.mset(`${prefix}:exex:a`, '1', `${prefix}x:exe:a`, '1', `${prefix}:processed:exe:a`, '1')
-      expect(await store.reindex()).toEqual({ stored: 2500, added: 2500, removed: 0 })
+      expect(await store.reindex()).toEqual({ stored: 2500, added: 2500, removed: 0, moved: 0 })
       expect(await store.idsWithPrefix('')).toEqual(many.toSorted())
     })
 
@@ -102,7 +102,7 @@ withServer('redis', ({ url }) => {
       const other = clientFor(url, { keyPrefix })
       await client.mset(`${keyPrefix}${prefix}:exe:a`, payload('a', 1), `axb\\:${prefix}:exe:b`, payload('b', 1))
       await client.set(`${prefix}:exe:c`, payload('c', 1))
-      expect(await storeOn(other, { prefix }).reindex()).toEqual({ stored: 1, added: 1, removed: 0 })
+      expect(await storeOn(other, { prefix }).reindex()).toEqual({ stored: 1, added: 1, removed: 0, moved: 0 })
       expect(await client.zrange(`${keyPrefix}${prefix}:index:ids`, '0', '-1')).toEqual(['a'])
     })
 
@@ -120,7 +120,7 @@ withServer('redis', ({ url }) => {
       isDone = true
       await Promise.all(writers)
       const indexed = await client.zrange(`${prefix}:index:ids`, '0', '-1')
-      expect(await store.reindex()).toEqual({ stored: indexed.length, added: 0, removed: 0 })
+      expect(await store.reindex()).toEqual({ stored: indexed.length, added: 0, removed: 0, moved: 0 })
     })
   })
 

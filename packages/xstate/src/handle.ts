@@ -48,6 +48,8 @@ export interface Start {
   readonly input: JsonValue | undefined
   readonly priority?: number
   readonly parent?: { readonly id: string; readonly data: StartData }
+  /** Called before the first of its actions, if it has any; what it throws is thrown, with nothing written. */
+  readonly beforeActions?: () => Promise<void>
 }
 
 /**
@@ -55,7 +57,8 @@ export interface Start {
  *
  * @throws StoreConflict when the id is in use
  */
-export function start(host: Host, { id, definition, input, priority = 0, parent }: Start): Promise<Execution> {
+export function start(host: Host, what: Start): Promise<Execution> {
+  const { id, definition, input, priority = 0, parent, beforeActions } = what
   const execution = newExecution({
     ...(id !== undefined && { id }),
     definitionId: definition.id,
@@ -73,7 +76,7 @@ export function start(host: Host, { id, definition, input, priority = 0, parent 
   }
   const event = newEvent({ kind: INIT, data: input === undefined ? {} : { input } })
   return host.queue.run(execution.id, async () => {
-    await write(host, execution, await advance(host, execution, { definition, stored }, { event }))
+    await write(host, execution, await advance(host, execution, { definition, stored }, { event, beforeActions }))
     return execution
   })
 }

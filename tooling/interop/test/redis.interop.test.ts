@@ -40,10 +40,10 @@ test('what Python creates and purges in a database of ours is listed right after
   expect(await store.idsWithPrefix('')).toEqual(['a', 'b'])
   await create('p', 'q')
   await python.play([{ trace_max: 200, steps: [{ op: 'purge', id: 'a', version: 1, purged: true }] }])
-  expect(await store.reindex()).toEqual({ stored: 3, added: 2, removed: 1 })
+  expect(await store.reindex()).toEqual({ stored: 3, added: 2, removed: 1, moved: 0 })
   const listed = async () => (await store.listExecutions({ definitionId: 'd' })).items.map(({ id }) => id)
   expect(await listed()).toEqual(['b', 'p', 'q'])
-  expect(await store.reindex()).toEqual({ stored: 3, added: 0, removed: 0 })
+  expect(await store.reindex()).toEqual({ stored: 3, added: 0, removed: 0, moved: 0 })
 })
 
 test('long queues are read in pages with the entries of Python in their places, while it adds more', async () => {
