@@ -105,6 +105,12 @@ const BEGIN = {
   write: 'COMMIT; BEGIN IMMEDIATE',
 } as const
 
+interface Read {
+  readonly statements: InStatement[]
+  resolve(results: ResultSet[]): void
+  reject(error: unknown): void
+}
+
 /** Statements on a client. A list of writes is one transaction and, over the network, one round trip. */
 export class LibsqlExecutor implements SqlExecutor {
   readonly reasonOf = reasonOf
@@ -113,6 +119,7 @@ export class LibsqlExecutor implements SqlExecutor {
   readonly #lockTimeout: number
   readonly #timeout: number
   readonly #underWay = new Set<Promise<unknown>>()
+  readonly #reads: Read[] = []
   #lastWrite: Promise<unknown> = Promise.resolve()
   /** The last write has got no reply. */
   #isSilent = false
@@ -125,7 +132,7 @@ export class LibsqlExecutor implements SqlExecutor {
     if (connection.client.protocol === 'file') {
       this.transact = (work) =>
         this.#inTurn(() =>
-          this.#onFile('write', (transaction) =>
+          this.#writeFile((transaction) =>
             work(async (statements) => (await transaction.batch(statements.map(toStatement))).map(toResult)),
           ),
         )
@@ -208,18 +215,42 @@ export class LibsqlExecutor implements SqlExecutor {
 
   async #batch(statements: InStatement[], mode: 'read' | 'write'): Promise<ResultSet[]> {
     const { client } = this.#connection
-    return client.protocol === 'file'
-      ? this.#onFile(mode, (transaction) => transaction.batch(statements))
-      : client.batch(statements, mode)
+    if (client.protocol !== 'file') return client.batch(statements, mode)
+    if (mode === 'read') return this.#readFile(statements)
+    return this.#writeFile((transaction) => transaction.batch(statements))
+  }
+
+  /** Reads of the same turn of the event loop share a transaction, which takes longer than most of them do. */
+  #readFile(statements: InStatement[]): Promise<ResultSet[]> {
+    return new Promise((resolve, reject) => {
+      if (this.#reads.push({ statements, resolve, reject }) === 1) void this.#readTogether()
+    })
+  }
+
+  async #readTogether(): Promise<void> {
+    await nextTurn()
+    const reads = this.#reads.splice(0)
+    try {
+      await this.#inTransaction('read', async (transaction) => {
+        for (const { statements, resolve, reject } of reads) await transaction.batch(statements).then(resolve, reject)
+      })
+    } catch (error) {
+      // Nothing to those that have their answer.
+      for (const { reject } of reads) reject(error)
+    }
   }
 
   /**
-   * The driver reads and writes a file in this very thread and takes no turn of the event loop, so one is taken here: else a
-   * loop of calls would keep the rest of the process waiting, and would gather the memory of all its statements, which
-   * the driver frees in turns of their own.
+   * The driver reads and writes a file in this very thread and takes no turn of the event loop, so one is taken here and for
+   * reads: else a loop of calls would keep the rest of the process waiting, and would gather the memory of all its
+   * statements, which the driver frees in turns of their own.
    */
-  async #onFile<T>(mode: 'read' | 'write', work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  async #writeFile<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
     await nextTurn()
+    return this.#inTransaction('write', work)
+  }
+
+  async #inTransaction<T>(mode: 'read' | 'write', work: (transaction: Transaction) => Promise<T>): Promise<T> {
     const transaction = await this.#begin(mode)
     try {
       const result = await work(transaction)

@@ -1,7 +1,14 @@
 import { dirname } from 'node:path'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
-import { InvalidArgument, LibsqlStore, StoreClosed, StoreConflict, StoreUnavailable } from '@harel/store-libsql'
-import { describe, expect, test } from 'vitest'
+import {
+  InvalidArgument,
+  LibsqlStore,
+  SchemaMissing,
+  StoreClosed,
+  StoreConflict,
+  StoreUnavailable,
+} from '@harel/store-libsql'
+import { describe, expect, test, vi } from 'vitest'
 import { clientOf, everything, execution, freshFile, open, pathOf, rows } from './helpers.js'
 
 describe('on a file', () => {
@@ -32,6 +39,24 @@ describe('on a file', () => {
     }
     clearInterval(count)
     expect(turns).toBeGreaterThan(20)
+  })
+
+  test('reads of one turn share a transaction: each has its own answer, and the failure of one is no other one’s', async () => {
+    const client = clientOf({ url: freshFile() })
+    const store = new LibsqlStore(client)
+    for (const id of ['a', 'b']) await store.commit(execution(id), { processedEventId: 'e' })
+    const transactions = vi.spyOn(client, 'transaction')
+    const answers = () =>
+      Promise.allSettled([store.load('a'), store.load('nobody'), store.readTrace('a'), store.loadForEvent('b', 'e')])
+    const a = { status: 'fulfilled', value: expect.objectContaining({ id: 'a' }) }
+    const nobody = { status: 'fulfilled', value: undefined }
+    const b = { status: 'fulfilled', value: { execution: expect.objectContaining({ id: 'b' }), processed: true } }
+    expect(await answers()).toEqual([a, nobody, { status: 'fulfilled', value: [] }, b])
+    expect(transactions).toHaveBeenCalledTimes(1)
+    await client.execute('DROP TABLE harel_trace')
+    expect(await answers()).toEqual([a, nobody, { status: 'rejected', reason: expect.any(SchemaMissing) }, b])
+    expect(transactions).toHaveBeenCalledTimes(2)
+    await store.close()
   })
 
   test('who waits for a lock lets the rest of the process go on (B60, weakness 48)', async () => {

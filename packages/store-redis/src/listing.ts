@@ -15,7 +15,7 @@ import { beginsWith, type Keys } from './keys.js'
 import { HEAD_BYTES } from './lua.js'
 import { inParts } from './queue.js'
 import { summaryOfPart, versionOf } from './rows.js'
-import { COMPLETE, FILTERED_IDS, INDEX } from './scripts.js'
+import { COMPLETE, FILTERED_IDS, HEADS, INDEX } from './scripts.js'
 
 /** What `reindex` has found. */
 export interface Reindexed {
@@ -101,10 +101,8 @@ export class Listing {
     const end = prefixEnd(prefix)
     const from = prefix === '' ? '-' : `[${prefix}`
     for await (const ids of this.#ids(from, end === undefined ? '+' : `(${end}`, PART)) {
-      const stored = await this.#connection.readAll((pipeline) => {
-        for (const id of ids) pipeline.exists(this.#keys.execution(id))
-      })
-      found.push(...ids.filter((_, index) => Number(stored[index]) === 1))
+      const heads = await this.#heads(ids, 1)
+      found.push(...ids.filter((_, index) => heads[index] !== ''))
     }
     return found
   }
@@ -123,14 +121,19 @@ export class Listing {
     }
   }
 
+  /** The first bytes of the payloads, empty where there is no execution. */
+  async #heads(ids: readonly string[], bytes: number): Promise<string[]> {
+    if (ids.length === 0) return []
+    const keys = ids.map((id) => this.#keys.execution(id))
+    return (await this.#connection.evaluate(HEADS, keys, [bytes])) as string[]
+  }
+
   async #summaries(ids: readonly string[]): Promise<SummaryRow[]> {
-    const parts = await this.#connection.readAll((pipeline) => {
-      for (const id of ids) pipeline.getrange(this.#keys.execution(id), 0, SCALAR_BYTES - 1)
-    })
+    const parts = await this.#heads(ids, SCALAR_BYTES)
     const rows = new Map<string, SummaryRow | undefined>()
     for (const [index, id] of ids.entries()) {
       const part = parts[index]
-      if (typeof part === 'string' && part !== '') rows.set(id, summaryOfPart(id, part))
+      if (part) rows.set(id, summaryOfPart(id, part))
     }
     const others = [...rows].filter(([, row]) => row === undefined).map(([id]) => id)
     for (const some of inParts(others, PAYLOADS)) {
@@ -176,10 +179,8 @@ export class Listing {
   /** The beginnings of the payloads of executions, empty where they are another writer's, and where such payloads stand. */
   async #places(ids: readonly string[]): Promise<Map<string, [head: string, place: string]>> {
     // The heads first: where one is still there when all is written, so is the rest.
-    const heads = await this.#connection.readAll((pipeline) => {
-      for (const id of ids) pipeline.getrange(this.#keys.execution(id), 0, HEAD_BYTES - 1)
-    })
-    const headOf = new Map(ids.map((id, index) => [id, String(heads[index])]))
+    const heads = await this.#heads(ids, HEAD_BYTES)
+    const headOf = new Map(ids.map((id, index) => [id, heads[index] ?? '']))
     const rows = await this.#summaries(ids)
     return new Map(
       rows.map((row) => {

@@ -42,8 +42,9 @@ withServer('redis', ({ url }) => {
       }
       expect(await idsOf(query)).toEqual(['a-rare', 'e10700-rare', 'f-rare'])
       const { commands, called } = await observe(client, prefix, () => idsOf(query))
-      expect(commands).toEqual(['evalsha', 'getrange', 'getrange', 'getrange'])
-      expect(new Set(called)).toEqual(new Set(['get', 'zrangebylex']))
+      expect(commands).toEqual(['evalsha', 'evalsha'])
+      expect(new Set(called)).toEqual(new Set(['get', 'zrangebylex', 'getrange']))
+      expect(called.filter((command) => command === 'getrange')).toHaveLength(3)
     })
 
     test('goes on behind the one before in the order of bytes, across statuses and kinds', async () => {

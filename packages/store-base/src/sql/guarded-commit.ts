@@ -56,10 +56,11 @@ export function guardedCommits(
   const rowsOf = (of: (commit: PreparedCommit) => readonly Row[]): Row[] =>
     commits.flatMap((commit) => of(commit).map((row) => [commit.id, commit.expected, ...row]))
 
+  // As one text, because a row takes a driver a multiple of the time of a member.
   const versions = over(
     commits.map(({ id, version, token }) => [id, version, token]),
     ([id, version, token], from) =>
-      `SELECT e.version, CASE e.version WHEN ${version} THEN instr(e.data, ${token}) END${from() || ' FROM (SELECT 1)'} LEFT JOIN ${executions} AS e ON e.id = ${id}`,
+      `SELECT json_group_array(json_array(e.version, CASE e.version WHEN ${version} THEN instr(e.data, ${token}) END))${from() || ' FROM (SELECT 1)'} LEFT JOIN ${executions} AS e ON e.id = ${id}`,
   )
   const outbox = over(
     rowsOf(({ emits }) => emits.map(({ targetId, event }) => [targetId, event])),
@@ -118,13 +119,15 @@ export function guardedCommits(
   return {
     statements: [...versions, ...outbox, ...companions, ...created, ...updated],
     verdicts(results) {
-      const read = results.slice(0, versions.length).flatMap(({ rows }) => rows)
+      const read = results
+        .slice(0, versions.length)
+        .flatMap(({ rows: [row] }) => JSON.parse(String(row?.[0])) as [found: number | null, ownToken: number | null][])
       const numbers = results.slice(versions.length, versions.length + outbox.length).flatMap(insertedIds)
       let taken = 0
       return commits.map(({ expected, emits }, index) => {
         const [found = null, ownToken] = read[index] ?? []
-        if (Number(found ?? 0) !== expected) {
-          const refusal = { applied: false, found: found === null ? null : Number(found) } as const
+        if ((found ?? 0) !== expected) {
+          const refusal = { applied: false, found } as const
           // Null where the stored version is not the one that this commit writes.
           return ownToken === 0 ? { ...refusal, foreign: true } : refusal
         }
