@@ -51,7 +51,6 @@ export interface Taken {
   readonly actions: readonly Action[]
   /** As `causeOf` names it. */
   readonly cause: string
-  readonly beforeActions?: (() => Promise<void>) | undefined
 }
 
 /** The stored form after the transition, and all that goes into the commit with it. */
@@ -68,7 +67,7 @@ export interface Collected {
  * @throws Thrown for what an action throws; NotSerializable, ActorNotRestorable before any action has run
  */
 export async function collect(taken: Taken): Promise<Collected> {
-  const { host, execution, stored, snapshot, actions, beforeActions } = taken
+  const { host, execution, stored, snapshot, actions } = taken
   const draft = newDraft()
   const started: PersistedMachine = {
     ...stored,
@@ -79,10 +78,7 @@ export async function collect(taken: Taken): Promise<Collected> {
   // First, because the context may refer to them.
   const gone = startChildren(taken, started, draft)
   const next = { ...started, ...persist(snapshot) }
-  if (actions.some(isCustom)) {
-    checkAll(actions, next)
-    await beforeActions?.()
-  }
+  if (actions.some(isCustom)) checkAll(actions, next)
   const names: string[] = []
   for (const action of actions) {
     if (isCustom(action)) {

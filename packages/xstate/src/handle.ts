@@ -48,8 +48,6 @@ export interface Start {
   readonly input: JsonValue | undefined
   readonly priority?: number
   readonly parent?: { readonly id: string; readonly data: StartData }
-  /** Called before the first of its actions, if it has any; what it throws is thrown, with nothing written. */
-  readonly beforeActions?: () => Promise<void>
 }
 
 /**
@@ -57,8 +55,7 @@ export interface Start {
  *
  * @throws StoreConflict when the id is in use
  */
-export function start(host: Host, what: Start): Promise<Execution> {
-  const { id, definition, input, priority = 0, parent, beforeActions } = what
+export function start(host: Host, { id, definition, input, priority = 0, parent }: Start): Promise<Execution> {
   const execution = newExecution({
     ...(id !== undefined && { id }),
     definitionId: definition.id,
@@ -76,7 +73,7 @@ export function start(host: Host, what: Start): Promise<Execution> {
   }
   const event = newEvent({ kind: INIT, data: input === undefined ? {} : { input } })
   return host.queue.run(execution.id, async () => {
-    await write(host, execution, await advance(host, execution, { definition, stored }, { event, beforeActions }))
+    await write(host, execution, await advance(host, execution, { definition, stored }, { event }))
     return execution
   })
 }

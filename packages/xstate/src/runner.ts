@@ -141,12 +141,10 @@ export class DurableRunner<const M extends readonly AnyStateMachine[]> implement
     const definition = this.#host.machines.newest(checkKey('definitionId', definitionId))
     const { id } = checked
     const host = await this.#open()
-    // Lest they are run for nothing; the commit is what decides.
-    const beforeActions = async () => {
-      if (id !== undefined && (await host.store.load(id)) !== undefined) throw new ExecutionAlreadyExists(id)
-    }
+    // Before its actions are run for nothing; the commit is what decides.
+    if (id !== undefined && (await host.store.load(id)) !== undefined) throw new ExecutionAlreadyExists(id)
     try {
-      return await start(host, { definition, beforeActions, ...checked })
+      return await start(host, { definition, ...checked })
     } catch (error) {
       if (error instanceof StoreConflict) throw new ExecutionAlreadyExists(error.executionId)
       throw error

@@ -99,7 +99,6 @@ export function moveTimers({ moved = [] }: Found, draft: Draft): void {
 interface Cause {
   readonly event: HarelEvent
   readonly command?: NonNullable<Step['command']>
-  readonly beforeActions?: (() => Promise<void>) | undefined
 }
 
 /**
@@ -108,7 +107,7 @@ interface Cause {
  */
 export async function advance(host: Host, execution: Execution, found: Found, cause: Cause): Promise<Draft> {
   const from = { fromStatus: execution.status, fromPath: execution.activePath }
-  const { event, beforeActions } = cause
+  const { event } = cause
   const stored = withSender(found.stored, event)
   let draft: Draft
   let names: string[] = []
@@ -116,15 +115,7 @@ export async function advance(host: Host, execution: Execution, found: Found, ca
     const taken = transition(host, execution, { ...found, stored }, event)
     if (taken.snapshot.status === 'error') throw taken.snapshot.error
     const { definition } = found
-    const collected = await collect({
-      host,
-      execution,
-      definition,
-      stored,
-      ...taken,
-      cause: causeOf(event),
-      beforeActions,
-    })
+    const collected = await collect({ host, execution, definition, stored, ...taken, cause: causeOf(event) })
     ;({ draft, names } = collected)
     settle(execution, collected.next, taken.snapshot, draft)
   } catch (caught) {

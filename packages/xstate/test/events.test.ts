@@ -12,18 +12,7 @@ import {
   setup,
   spawnChild,
 } from 'xstate'
-import {
-  all,
-  contextOf,
-  openStore,
-  runnerOn,
-  stored,
-  stores,
-  sweepUp,
-  TestClock,
-  until,
-  withMethods,
-} from './helpers.js'
+import { all, contextOf, openStore, runnerOn, stored, stores, sweepUp, TestClock, until } from './helpers.js'
 
 const anyEvent = { types: { events: {} as { type: string; [key: string]: unknown } } }
 
@@ -460,29 +449,6 @@ describe('bad input', () => {
       code: 'INVALID_ARGUMENT',
       argument: 'event.type',
     })
-  })
-
-  test('a start asks whether its id is in use only where that would keep actions from being run', async () => {
-    const acting = setup({ actions: { act: () => {} } }).createMachine({ id: 'acting', entry: 'act' })
-    const base = await openStore()
-    const calls: string[] = []
-    const store = withMethods(base, {
-      load: (id) => {
-        calls.push('load')
-        return base.load(id)
-      },
-      commit: (...commit) => {
-        calls.push('commit')
-        return base.commit(...commit)
-      },
-    })
-    const runner = runnerOn(store, { machines: [acting, counter] })
-    await runner.create('counter', { id: 'a' })
-    expect(calls.splice(0)).toEqual(['commit'])
-    await runner.create('acting', { id: 'b' })
-    expect(calls.splice(0)).toEqual(['load', 'commit'])
-    await runner.create('acting')
-    expect(calls).toEqual(['commit'])
   })
 
   test('of two that create one id at the same moment, one is refused', async () => {
