@@ -1,7 +1,7 @@
 import { InvalidArgument, type StoreCapabilities, StoreUnavailable } from '@harel/store-base'
 import { claimFile } from '@harel/store-base/sql'
 import { type Client, type Config, createClient } from '@libsql/client'
-import { toStoreError } from './executor.js'
+import { toStoreError } from './errors.js'
 
 /** A client and what a store has to know about it. */
 export interface Connection {

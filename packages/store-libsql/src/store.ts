@@ -9,7 +9,8 @@ import {
 import { prepareRemoteSchema, RemoteSqliteBackend } from '@harel/store-base/sql'
 import type { Client, Config, Transaction } from '@libsql/client'
 import { borrow, type Connection, checkClient, connect, isReplica } from './client.js'
-import { commit, LibsqlExecutor, TransactionExecutor, toStoreError } from './executor.js'
+import { toStoreError } from './errors.js'
+import { commit, LibsqlExecutor, TransactionExecutor } from './executor.js'
 import { checkOptions, type LibsqlOptions } from './options.js'
 
 /** The connections of the clients that were opened here. */
