@@ -159,7 +159,8 @@ export class Listing {
     await this.#connection.read((client) => client.set(idsComplete, '1'))
     this.#isComplete = true
     for await (const part of this.#ids('-', '+', PART)) await this.#setRight(part, false, total)
-    if (isPlaced) await this.#connection.read((client) => client.set(filtersKept, COMPLETE))
+    // Not where everything was deleted meanwhile: commits have fed nothing since.
+    if (isPlaced) await this.#connection.read((client) => client.set(filtersKept, COMPLETE, 'XX'))
     return { stored: Number(await this.#connection.read((client) => client.zcard(ids))), ...total }
   }
 

@@ -21,6 +21,9 @@ export const NO_VERSION = 'HAREL_NO_VERSION'
 /** The first bytes of a payload of ours: its version and most of its commit's token, all of it ASCII. */
 export const HEAD_BYTES = 64
 
+/** Lua's pattern of the version in front of a payload of ours. */
+export const OWN_VERSION = '^{"version":(%d+)[,}]'
+
 /**
  * `storedVersion(key)`: the version of a payload as text (false where there is none, nil where it cannot be found), and
  * whether another writer wrote it. A payload of ours begins with its version; only one of others is decoded.
@@ -30,7 +33,7 @@ local function storedVersion(key)
   local head = redis.pcall('GETRANGE', key, 0, ${HEAD_BYTES - 1})
   if head == '' then return false, false end
   if type(head) == 'table' then return nil end
-  local version = string.match(head, '^{"version":(%d+)[,}]')
+  local version = string.match(head, '${OWN_VERSION}')
   if version then return version, false end
   local ok, payload = pcall(cjson.decode, redis.call('GET', key))
   if ok and type(payload) == 'table' and type(payload.version) == 'number' then

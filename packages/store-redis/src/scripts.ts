@@ -1,5 +1,5 @@
 import { COMMITS } from './commit-script.js'
-import { APPEND_TRACE, CHECKS, HEAD_BYTES, ONCE, PLACES, script } from './lua.js'
+import { APPEND_TRACE, CHECKS, HEAD_BYTES, ONCE, OWN_VERSION, PLACES, script } from './lua.js'
 import { PURGE } from './purge-script.js'
 
 /** KEYS: trace, its counter, where the result is kept. ARGV: step, kept steps. */
@@ -92,7 +92,7 @@ for i = 4, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 1 then
     added = added + redis.call('ZADD', ids, 0, id)
     local head = redis.call('GETRANGE', KEYS[i], 0, ${HEAD_BYTES - 1})
-    local isForeign = not string.match(head, '^{"version":%d+[,}]')
+    local isForeign = not string.match(head, '${OWN_VERSION}')
     -- Who has written it since has seen to its place.
     if place ~= '' and (head == seen or seen == '' and isForeign) then
       moved = moved + enter(filters, places, id, place)

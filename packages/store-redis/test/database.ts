@@ -1,6 +1,14 @@
-import { type Client, type RedisOptions, RedisStore } from '@harel/store-redis'
+import {
+  type Client,
+  type ExecutionSummary,
+  executions,
+  type ListQuery,
+  type RedisOptions,
+  RedisStore,
+} from '@harel/store-redis'
 import { type ChainableCommander, type Cluster, Redis, type RedisOptions as RedisClientOptions } from 'ioredis'
 import { onTestFinished } from 'vitest'
+import type { Script } from '../src/lua.js'
 
 /** A name under which nothing is stored yet. */
 export const freshPrefix = (): string => `t_${Math.random().toString(36).slice(2)}`
@@ -20,6 +28,26 @@ export function storeOn(client: Client, options: RedisOptions = {}): RedisStore 
   const store = new RedisStore(client, { prefix: freshPrefix(), ...options })
   onTestFinished(() => store.close())
   return store
+}
+
+/** A client that lets something else happen before it sends a script for the first time. */
+export function interrupted(client: Redis, { digest }: Script, before: () => Promise<unknown>): Redis {
+  let isDone = false
+  const call = async (command: string, args: (string | number)[]) => {
+    if (args[0] === digest && !isDone) {
+      isDone = true
+      await before()
+    }
+    return client.call(command, args)
+  }
+  return Object.create(client, { call: { value: call } })
+}
+
+/** Everything that a query finds, page by page. */
+export async function listed(store: RedisStore, query: ListQuery = {}): Promise<ExecutionSummary[]> {
+  const found: ExecutionSummary[] = []
+  for await (const summary of executions(store, query)) found.push(summary)
+  return found
 }
 
 /** All keys that begin so, in their order. */

@@ -1,10 +1,10 @@
-import { type ExecutionSummary, executions, type ListQuery, type RedisStore } from '@harel/store-redis'
+import type { ListQuery, RedisStore } from '@harel/store-redis'
 import { withServer } from '@harel-tooling/test-servers/vitest'
 import type { Redis } from 'ioredis'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { INDEX } from '../src/scripts.js'
 import { execution } from './commits.js'
-import { clientFor, freshPrefix, observe, storeOn } from './database.js'
+import { clientFor, freshPrefix, interrupted, listed, observe, storeOn } from './database.js'
 import { payload } from './python.js'
 
 withServer('redis', ({ url }) => {
@@ -20,11 +20,7 @@ withServer('redis', ({ url }) => {
 
   const python = (id: string, version: number, fields?: Record<string, unknown>) =>
     client.set(`${prefix}:exe:${id}`, payload(id, version, fields))
-  const idsOf = async (query: ListQuery, from = store) => {
-    const found: ExecutionSummary[] = []
-    for await (const summary of executions(from, query)) found.push(summary)
-    return found.map(({ id }) => id)
-  }
+  const idsOf = async (query: ListQuery, from = store) => (await listed(from, query)).map(({ id }) => id)
 
   const queries: ListQuery[] = [
     { status: 'FAILED' },
@@ -131,18 +127,25 @@ withServer('redis', ({ url }) => {
       await plain.save(held)
       await python('p', 1)
       let isDone = false
-      const call = async (command: string, args: (string | number)[]) => {
-        if (args[0] === INDEX.digest && !isDone) {
-          isDone = true
-          await plain.save(Object.assign(held, { status: 'FAILED' }))
-          await plain.save(execution('p', { version: 1, status: 'FAILED' }))
-        }
-        return client.call(command, args)
-      }
-      const maker = storeOn(Object.create(client, { call: { value: call } }), { prefix, filterIndex: true })
+      const changing = interrupted(client, INDEX, async () => {
+        await plain.save(Object.assign(held, { status: 'FAILED' }))
+        await plain.save(execution('p', { version: 1, status: 'FAILED' }))
+        isDone = true
+      })
+      const maker = storeOn(changing, { prefix, filterIndex: true })
       expect(await idsOf({ status: 'FAILED' }, maker)).toEqual(['a', 'p'])
       expect(isDone).toBe(true)
       expect(await idsOf({ status: 'RUNNING' }, maker)).toEqual([])
+    })
+
+    test('is made anew when everything is deleted while it is made', async () => {
+      await storeOn(client, { prefix }).save(execution('a'))
+      const emptied = interrupted(client, INDEX, async () => {
+        await client.del(...(await client.keys(`${prefix}:*`)))
+        await storeOn(client, { prefix }).save(execution('b'))
+      })
+      const maker = storeOn(emptied, { prefix, filterIndex: true })
+      expect(await idsOf({ status: 'RUNNING' }, maker)).toEqual(['b'])
     })
 
     test('that is made beside writers who create, change and purge is exact', async () => {

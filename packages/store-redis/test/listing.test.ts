@@ -1,9 +1,9 @@
-import { type ExecutionSummary, executions, type ListQuery, type RedisStore } from '@harel/store-redis'
+import type { ListQuery, RedisStore } from '@harel/store-redis'
 import { withServer } from '@harel-tooling/test-servers/vitest'
 import type { Redis } from 'ioredis'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { execution } from './commits.js'
-import { clientFor, freshPrefix, observe, storeOn } from './database.js'
+import { clientFor, freshPrefix, listed, observe, storeOn } from './database.js'
 import { payload } from './python.js'
 
 withServer('redis', ({ url }) => {
@@ -19,12 +19,7 @@ withServer('redis', ({ url }) => {
 
   const python = (id: string, version: number, fields?: Record<string, unknown>) =>
     client.set(`${prefix}:exe:${id}`, payload(id, version, fields))
-  const listed = async (query: ListQuery = {}): Promise<ExecutionSummary[]> => {
-    const found: ExecutionSummary[] = []
-    for await (const summary of executions(store, query)) found.push(summary)
-    return found
-  }
-  const ids = async (query: ListQuery = {}) => (await listed(query)).map(({ id }) => id)
+  const ids = async (query: ListQuery = {}) => (await listed(store, query)).map(({ id }) => id)
 
   describe('executions of Python', () => {
     test('are listed at once where only Python has written before', async () => {
@@ -54,13 +49,13 @@ withServer('redis', ({ url }) => {
       await store.save(execution('a', { status: 'RUNNING', activePath: 'A' }))
       await python('a', 2, { status: 'DONE', active_path: 'B', outcome: 'ok', parent_id: 'p', finished_at: 5.5 })
       const summary = { id: 'a', definitionId: 'd', status: 'DONE', outcome: 'ok', activePath: 'B' }
-      expect(await listed()).toMatchObject([{ ...summary, version: 2, parentId: 'p', finishedAt: 5.5 }])
+      expect(await listed(store)).toMatchObject([{ ...summary, version: 2, parentId: 'p', finishedAt: 5.5 }])
       expect(await ids({ status: 'RUNNING' })).toEqual([])
       expect(await ids({ status: 'DONE' })).toEqual(['a'])
       expect(await ids({ rootsOnly: true })).toEqual([])
       const held = await store.load('a')
       if (held !== undefined) await store.save({ ...held, status: 'CANCELLED' })
-      expect(await listed()).toMatchObject([{ status: 'CANCELLED', version: 3, activePath: 'B' }])
+      expect(await listed(store)).toMatchObject([{ status: 'CANCELLED', version: 3, activePath: 'B' }])
     })
 
     test('that Python has purged are not listed nor found, and reindex forgets them (B46)', async () => {
@@ -80,7 +75,7 @@ withServer('redis', ({ url }) => {
       await python('a', 1, { error: long, context: { long } })
       await store.save(execution('b', { error: long, outcome: 'o', finishedAt: 1.5 }))
       await store.save(execution('c', { activePath: 'ü'.repeat(5000), parentId: 'p' }))
-      expect(await listed()).toMatchObject([
+      expect(await listed(store)).toMatchObject([
         { id: 'a', status: 'RUNNING', outcome: null },
         { id: 'b', outcome: 'o', finishedAt: 1.5 },
         { id: 'c', activePath: 'ü'.repeat(5000), parentId: 'p' },

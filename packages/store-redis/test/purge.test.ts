@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PURGE } from '../src/purge-script.js'
 import { execution, parts } from './commits.js'
-import { clientFor, dumpOf, freshPrefix, storeOn } from './database.js'
+import { clientFor, dumpOf, freshPrefix, interrupted, storeOn } from './database.js'
 import { outboxEntry, payload, spawnEntry } from './python.js'
 
 withServer('redis', ({ url }) => {
@@ -22,17 +22,8 @@ withServer('redis', ({ url }) => {
   const emitTo = (targetId: string | null, id: string) => ({ targetId, event: newEvent({ kind: 'k', id }) })
 
   /** A store that lets something else happen between its look for what is to go and the purge itself. */
-  function interrupted(before: () => Promise<unknown>): RedisStore {
-    let isDone = false
-    const call = async (command: string, args: (string | number)[]) => {
-      if (args[0] === PURGE.digest && !isDone) {
-        isDone = true
-        await before()
-      }
-      return client.call(command, args)
-    }
-    return storeOn(Object.create(client, { call: { value: call } }), { prefix })
-  }
+  const purgingBehind = (before: () => Promise<unknown>): RedisStore =>
+    storeOn(interrupted(client, PURGE, before), { prefix })
 
   describe('a purge', () => {
     test.each(['victim', 'a*[b]?\\', 'order:1:é😀', 'quo"te\\n'])(
@@ -110,7 +101,7 @@ withServer('redis', ({ url }) => {
       const sender = execution('sender')
       await store.commit(sender, { emits: [emitTo('victim', 'early')] })
       const emits = [emitTo('victim', 'late'), emitTo('victim2', 'kept'), emitTo('victim', 'later')]
-      const purging = interrupted(() => store.commit(sender, { emits }))
+      const purging = purgingBehind(() => store.commit(sender, { emits }))
       expect(await purging.purge('victim', 1)).toBe(true)
       expect((await store.pendingOutbox()).map(({ event }) => event.id)).toEqual(['kept'])
     })
@@ -118,7 +109,7 @@ withServer('redis', ({ url }) => {
     test('that a commit overtakes changes nothing', async () => {
       const held = execution('a')
       await store.commit(held, parts('a'))
-      const purging = interrupted(() => store.commit(held, parts('a')))
+      const purging = purgingBehind(() => store.commit(held, parts('a')))
       expect(await purging.purge('a', 1)).toBe(false)
       expect((await store.load('a'))?.version).toBe(2)
       expect(await store.pendingSpawns()).toHaveLength(2)
@@ -126,7 +117,7 @@ withServer('redis', ({ url }) => {
     })
 
     test('takes all of an execution that came into being meanwhile, or nothing', async () => {
-      const purging = interrupted(() => store.commit(execution('a'), parts('a')))
+      const purging = purgingBehind(() => store.commit(execution('a'), parts('a')))
       expect(await purging.purge('a', 1)).toBe(true)
       expect(await dump()).not.toContain('a-')
       expect(await store.pendingSpawns()).toEqual([])
