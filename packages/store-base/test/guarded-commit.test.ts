@@ -23,7 +23,7 @@ function pythonDatabase(): SqliteExecutor {
 }
 
 async function write(executor: SqliteExecutor, commits: readonly PreparedCommit[], given = options) {
-  const { statements, verdicts } = guardedCommits(given, commits)
+  const { statements, verdicts } = guardedCommits(given)(commits)
   return verdicts(await executor.write(statements))
 }
 

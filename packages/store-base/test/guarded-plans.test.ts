@@ -25,7 +25,7 @@ const tables = ['executions', 'outbox', 'spawns', 'timers', 'processed_events', 
 
 /** What of the plans walks through one of the tables, or sorts. */
 function expensive(executor: SqliteExecutor, commits: ReturnType<typeof commitOf>[]): string[] {
-  const { statements } = guardedCommits({ prefix: 'harel', traceMax: 5, summary: true }, commits)
+  const { statements } = guardedCommits({ prefix: 'harel', traceMax: 5, summary: true })(commits)
   expect(statements.length).toBeGreaterThan(8)
   return statements
     .flatMap(({ sql, params }) => executor.db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...params))

@@ -192,7 +192,7 @@ describe('a commit whose reply is lost', () => {
     executor.write = async (statements) => {
       const { write } = SqliteExecutor.prototype
       const rival = { prefix: 'harel', traceMax: 0, summary: true }
-      await write.call(executor, guardedCommits(rival, [commitOf('a')]).statements)
+      await write.call(executor, guardedCommits(rival)([commitOf('a')]).statements)
       return lost.call(executor, statements)
     }
     const held = newExecution({ id: 'a', definitionId: 'd' })

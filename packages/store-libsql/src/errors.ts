@@ -27,7 +27,7 @@ function isRetryable(error: Error): boolean {
   return !WRONG.test(code) && !/^4(?!08|29)\d\d$/.test(statusOf(error))
 }
 
-/** Whether no reply came in time: by `inTime`, and by the signals of fetch. */
+/** Whether no reply came in time: by a `TimeLimit`, and by the signals of fetch. */
 export const isSilence = (error: unknown): boolean => error instanceof Error && error.name === 'TimeoutError'
 
 /** What a driver's error is to a caller. */

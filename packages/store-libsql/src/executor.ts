@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { CommitTooLarge, inTime, OutcomeUnknown, StoreClosed, StoreUnavailable } from '@harel/store-base'
+import { CommitTooLarge, OutcomeUnknown, StoreClosed, StoreUnavailable, TimeLimit } from '@harel/store-base'
 import type { Sql, SqlExecutor, SqlResult } from '@harel/store-base/sql'
 import type { Client, InStatement, ResultSet, Transaction } from '@libsql/client'
 import type { Connection } from './client.js'
@@ -61,6 +61,7 @@ export class LibsqlExecutor implements SqlExecutor {
   readonly #connection: Connection
   readonly #lockTimeout: number
   readonly #timeout: number
+  readonly #limit: TimeLimit
   readonly #underWay = new Set<Promise<unknown>>()
   readonly #reads: Read[] = []
   #lastWrite: Promise<unknown> = Promise.resolve()
@@ -72,6 +73,7 @@ export class LibsqlExecutor implements SqlExecutor {
     this.#connection = connection
     this.#lockTimeout = lockTimeout
     this.#timeout = timeout
+    this.#limit = new TimeLimit(timeout)
     if (connection.client.protocol === 'file') {
       this.transact = (work) =>
         this.#inTurn(() =>
@@ -147,7 +149,7 @@ export class LibsqlExecutor implements SqlExecutor {
 
   /** What a server replies; a file, the driver has read or written when it returns. @throws `TimeoutError` */
   inTime<T>(reply: Promise<T>): Promise<T> {
-    return this.#connection.client.protocol === 'file' ? reply : inTime(this.#timeout, reply)
+    return this.#connection.client.protocol === 'file' ? reply : this.#limit.within(reply)
   }
 
   async close(): Promise<void> {

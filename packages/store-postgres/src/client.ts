@@ -1,4 +1,4 @@
-import { inTime, OutcomeUnknown, SchemaMissing, StoreClosed, StoreError, StoreUnavailable } from '@harel/store-base'
+import { OutcomeUnknown, SchemaMissing, StoreClosed, StoreError, StoreUnavailable, TimeLimit } from '@harel/store-base'
 import type { Sql, TransactionSql } from 'postgres'
 import { pause } from './pause.js'
 import { type Pool, type Source, within } from './pool.js'
@@ -85,14 +85,14 @@ export class Client {
   readonly #source: Source
   readonly #prepare: boolean
   readonly #retries: boolean
-  readonly #timeout: number | undefined
+  readonly #limit: TimeLimit | undefined
   readonly #underWay = new Set<Promise<Row[]>>()
 
   private constructor(source: Source, prepare: boolean, retries: boolean, timeout?: number) {
     this.#source = source
     this.#prepare = prepare
     this.#retries = retries
-    this.#timeout = timeout
+    this.#limit = timeout === undefined ? undefined : new TimeLimit(timeout)
   }
 
   /**
@@ -110,12 +110,12 @@ export class Client {
 
   /** @throws StoreUnavailable, SchemaMissing, StoreClosed */
   read(text: string, ...params: readonly Param[]): Promise<Row[]> {
-    return this.#follow(this.#query(text, params, false))
+    return this.#query(text, params, false)
   }
 
   /** @throws as `read`, and OutcomeUnknown when the connection broke before the reply */
   write(text: string, ...params: readonly Param[]): Promise<Row[]> {
-    return this.#follow(this.#query(text, params, true))
+    return this.#query(text, params, true)
   }
 
   /** Resolves when no statement is under way. */
@@ -123,11 +123,8 @@ export class Client {
     while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
   }
 
-  #inTime(reply: Promise<Row[]>): Promise<Row[]> {
-    return this.#timeout === undefined ? reply : inTime(this.#timeout, reply)
-  }
-
-  async #follow(answer: Promise<Row[]>): Promise<Row[]> {
+  async #query(text: string, params: readonly Param[], writes: boolean): Promise<Row[]> {
+    const answer = this.#attempts(text, params, writes)
     this.#underWay.add(answer)
     try {
       return await answer
@@ -136,18 +133,23 @@ export class Client {
     }
   }
 
-  async #query(text: string, params: readonly Param[], writes: boolean): Promise<Row[]> {
+  async #attempts(text: string, params: readonly Param[], writes: boolean): Promise<Row[]> {
     const deadline = performance.now() + (this.#retries ? UNDONE_FOR : 0)
     for (let longest = 2; ; longest = Math.min(2 * longest, 50)) {
       const sql = await this.#source.handle()
       try {
-        return await this.#source.gate.pass(() => this.#inTime(send(sql, text, params, this.#prepare)))
+        return await this.#source.gate.pass(() => this.#attempt(sql, text, params))
       } catch (error) {
         if ((!isRefusal(error) && !isUnsent(error)) || isReadOnly(error)) this.#source.broke(sql)
         if (!isUndone(error) || performance.now() >= deadline) throw toStoreError(error, writes)
         await pause(longest)
       }
     }
+  }
+
+  #attempt(sql: Sql | TransactionSql, text: string, params: readonly Param[]): Promise<Row[]> {
+    const answer = send(sql, text, params, this.#prepare)
+    return this.#limit === undefined ? answer : this.#limit.within(answer)
   }
 }
 

@@ -1,5 +1,5 @@
 import { Coalescer, CommitTooLarge, type PreparedCommit, type Verdict } from '@harel/store-base'
-import { type Client, isLocked, isRefused, type Param, type Row } from './client.js'
+import { type Client, isLocked, isRefused } from './client.js'
 import { commitAllParams, commitParams, lengthOf, type Outcome, outcomes, textsOf } from './commit.js'
 import type { Functions } from './commit-functions.js'
 import { untilFree } from './pause.js'
@@ -30,12 +30,20 @@ const IN_FLIGHT = 2
 export class CommitWriter {
   readonly #client: Client
   readonly #options: CommitWriterOptions
+  readonly #callOne: (params: number) => string
+  readonly #callAll: (params: number) => string
   readonly #batches: Coalescer<PreparedCommit, Outcome>
   readonly #underWay = new Set<Promise<Verdict>>()
 
   constructor(client: Client, options: CommitWriterOptions) {
     this.#client = client
     this.#options = options
+    const { functions, inTransaction } = options
+    this.#callOne = callsOf(
+      functions.commit,
+      inTransaction ? ", p_lock_timeout => current_setting('lock_timeout')" : '',
+    )
+    this.#callAll = callsOf(functions.commitAll)
     this.#batches = new Coalescer({
       run: (batch) => this.#writeAll(batch),
       keyOf: ({ id }) => id,
@@ -81,20 +89,25 @@ export class CommitWriter {
   async #writeAll(commits: readonly PreparedCommit[]): Promise<Outcome[]> {
     const [first] = commits
     if (first !== undefined && commits.length === 1) return [await this.#write(first)]
-    const { functions, traceMax } = this.#options
-    return outcomes(commits, await this.#call(functions.commitAll, commitAllParams(commits, traceMax)))
+    const params = commitAllParams(commits, this.#options.traceMax)
+    const [answer] = await this.#client.write(this.#callAll(params.length), ...params)
+    return outcomes(commits, answer)
   }
 
   async #write(commit: PreparedCommit): Promise<Outcome> {
-    const { functions, traceMax, inTransaction } = this.#options
-    const settings = inTransaction ? ", p_lock_timeout => current_setting('lock_timeout')" : ''
-    const row = await this.#call(functions.commit, commitParams(commit, traceMax), settings)
-    return outcomes([commit], row)[0] ?? 'busy'
+    const params = commitParams(commit, this.#options.traceMax)
+    const [answer] = await this.#client.write(this.#callOne(params.length), ...params)
+    return outcomes([commit], answer)[0] ?? 'busy'
   }
+}
 
-  async #call(name: string, params: readonly Param[], settings = ''): Promise<Row | undefined> {
-    const placeholders = params.map((_, index) => `$${index + 1}`)
-    const [row] = await this.#client.write(`SELECT ${name}(${placeholders}${settings})`, ...params)
-    return row
+/** Statements that call a function, by the number of their parameters; made once. */
+function callsOf(name: string, settings = ''): (params: number) => string {
+  const texts = new Map<number, string>()
+  return (params) => {
+    const text =
+      texts.get(params) ?? `SELECT ${name}(${Array.from({ length: params }, (_, index) => `$${index + 1}`)}${settings})`
+    texts.set(params, text)
+    return text
   }
 }

@@ -15,7 +15,12 @@ export const textsOf = ({ data, emits, spawns, trace = '' }: PreparedCommit): st
 ]
 
 /** The length of these texts: their bytes or less, a third of them at least. */
-export const lengthOf = (commit: PreparedCommit): number => textsOf(commit).reduce((sum, text) => sum + text.length, 0)
+export function lengthOf({ data, emits, spawns, trace = '' }: PreparedCommit): number {
+  let length = data.length + trace.length
+  for (const { event } of emits) length += event.length
+  for (const { context } of spawns) length += context.length
+  return length
+}
 
 /** What of a commit is a column of its own, but for the texts of JSON. */
 const fieldsOf = (commit: PreparedCommit): Param[] => [

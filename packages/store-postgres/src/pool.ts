@@ -8,9 +8,9 @@ export type ClientOptions = Options<Record<string, never>>
 /** Where statements are sent. */
 export interface Source<Handle extends Sql | TransactionSql = Sql | TransactionSql> {
   /** What a statement has to pass. */
-  readonly gate: Gate
+  readonly gate: Pick<Gate, 'pass'>
   /** A handle that is good to use now. */
-  handle(): Promise<Handle>
+  handle(): Handle | Promise<Handle>
   /** To be told when a connection of this handle is of no use any more. */
   broke(handle: Handle): void
 }
@@ -24,10 +24,10 @@ export interface Pool extends Source<Sql> {
   end(): Promise<void>
 }
 
-const open = new Gate(Number.POSITIVE_INFINITY)
+const open: Source['gate'] = { pass: (work) => work() }
 
 /** Transactions of the caller's, whose statements are one after the other. */
-export const within = (tx: TransactionSql): Source => ({ gate: open, handle: async () => tx, broke: () => {} })
+export const within = (tx: TransactionSql): Source => ({ gate: open, handle: () => tx, broke: () => {} })
 
 /** Of the pools of callers: several stores may share one. */
 const gates = new WeakMap<Sql, Gate>()
@@ -112,9 +112,7 @@ function replaceable(openAnother: () => Sql, timeout: number): Source<Sql> & { e
   }
   return {
     gate: open,
-    async handle() {
-      return sql
-    },
+    handle: () => sql,
     broke(handle) {
       if (handle !== sql) return
       sql = openAnother()

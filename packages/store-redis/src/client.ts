@@ -1,4 +1,4 @@
-import { InvalidArgument, OutcomeUnknown, StoreClosed, StoreUnavailable } from '@harel/store-base'
+import { InvalidArgument, OutcomeUnknown, StoreClosed, StoreUnavailable, type TimeLimit } from '@harel/store-base'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
 import { isUnknownScript, toStoreError } from './errors.js'
 import type { Script } from './lua.js'
@@ -16,16 +16,21 @@ export class Connection {
   readonly #client: Redis
   readonly #cluster: Cluster | undefined
   readonly #check: (connection: Connection) => Promise<void>
+  readonly #limit: TimeLimit | undefined
   readonly #resends: boolean
   readonly #unanswered = new Set<(error: Error) => void>()
   #state: 'new' | 'checked' | 'closed' = 'new'
 
-  /** @param check called before anything is asked, until it has succeeded once */
-  constructor(client: Client, check: (connection: Connection) => Promise<void>) {
+  /**
+   * @param check called before anything is asked, until it has succeeded once
+   * @param limit how long to wait for an answer; absent: as long as the client does
+   */
+  constructor(client: Client, check: (connection: Connection) => Promise<void>, limit?: TimeLimit) {
     // Their methods differ in the types of answers that are not asked for here.
     this.#client = client as Redis
     this.#cluster = client.isCluster ? (client as Cluster) : undefined
     this.#check = check
+    this.#limit = limit
     this.#resends = this.#cluster !== undefined || this.#client.options.autoResendUnfulfilledCommands !== false
     if (!this.#resends) this.#client.on('close', this.#giveUp)
   }
@@ -125,12 +130,16 @@ export class Connection {
     return this.#client.call('eval', [text, keys.length, ...keys, ...args])
   }
 
-  /** A client that sends nothing again forgets what had no answer. */
   #answered<T>(command: Promise<T>): Promise<T> {
-    if (this.#resends) return command
+    const answer = this.#limit === undefined ? command : this.#limit.within(command)
+    return this.#resends ? answer : this.#orGivenUp(answer)
+  }
+
+  /** A client that sends nothing again forgets what had no answer. */
+  #orGivenUp<T>(answer: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#unanswered.add(reject)
-      command.then(resolve, reject).finally(() => this.#unanswered.delete(reject))
+      answer.then(resolve, reject).finally(() => this.#unanswered.delete(reject))
     })
   }
 

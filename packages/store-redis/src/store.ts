@@ -1,4 +1,11 @@
-import { CheckedStore, checkMembers, InvalidArgument, type OnWarning, StoreUnavailable } from '@harel/store-base'
+import {
+  CheckedStore,
+  checkMembers,
+  InvalidArgument,
+  type OnWarning,
+  StoreUnavailable,
+  TimeLimit,
+} from '@harel/store-base'
 import { type RedisOptions as ClientOptions, Redis } from 'ioredis'
 import { RedisBackend } from './backend.js'
 import { type Client, Connection, checkClient } from './client.js'
@@ -8,14 +15,19 @@ import type { Reindexed } from './listing.js'
 import { checkOptions, type RedisOptions } from './options.js'
 import { MISSING_RIGHTS } from './scripts.js'
 
-/** The clients that were opened here and so are ended with their store; a caller's are the caller's to end. */
-const opened = new WeakSet<Client>()
+/**
+ * The clients that were opened here and so are ended with their store; a caller's are the caller's to end. And how long
+ * they wait for an answer, unless they were told by options of their own.
+ */
+const opened = new WeakMap<Client, TimeLimit | undefined>()
+
+/** How long a call waits for its answer at most, in milliseconds. The driver's `commandTimeout` is a timer for each. */
+const LONGEST_WAIT = 60_000
 
 /** How long is waited for a server that is gone, or says nothing: see `connect`. */
 const PATIENCE: ClientOptions = {
   connectTimeout: 5000,
   socketTimeout: 10_000,
-  commandTimeout: 60_000,
   maxRetriesPerRequest: 10,
   retryStrategy: (attempt) => Math.min(100 * attempt, 1000),
 }
@@ -39,11 +51,12 @@ export class RedisStore extends CheckedStore {
     const settings = checkOptions(options)
     const { onWarning = console.warn } = options
     const keys = new Keys(settings)
-    const connection = new Connection(client, async (unchecked) => {
+    const check = async (unchecked: Connection) => {
       checkCluster(unchecked, settings.hashTag)
       await checkRights(unchecked, keys)
       await warnOfEviction(unchecked, onWarning)
-    })
+    }
+    const connection = new Connection(client, check, opened.get(client))
     const backend = new RedisBackend(connection, keys, settings, async () => {
       connection.release()
       if (opened.has(client)) await end(client)
@@ -69,7 +82,7 @@ export class RedisStore extends CheckedStore {
       throw new InvalidArgument('url', '(not shown)', 'redis://… or rediss://…')
     }
     const redis = new Redis(url, { ...PATIENCE, ...client, replyMapping: 'legacy' })
-    opened.add(redis)
+    opened.set(redis, client?.commandTimeout === undefined ? new TimeLimit(LONGEST_WAIT) : undefined)
     // Without a listener, ioredis prints errors of the connection; each call reports its own.
     redis.on('error', () => {})
     try {

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { InvalidArgument, OutcomeUnknown, RedisStore, StoreUnavailable } from '@harel/store-redis'
 import { type StartOptions, startServer, type TestServer } from '@harel-tooling/test-servers'
 import { withServer } from '@harel-tooling/test-servers/vitest'
 import { Redis } from 'ioredis'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { execution, parts } from './commits.js'
 import { clientFor, dumpOf, freshPrefix, storeOn } from './database.js'
 import { Way } from './way.js'
@@ -222,6 +222,28 @@ withServer('redis', ({ url }) => {
       expect(await failure(store.load('a'))).toBeInstanceOf(StoreUnavailable)
       expect(performance.now() - begin).toBeLessThan(30_000)
       expect(held.version).toBe(1)
+    })
+
+    test('and says nothing any more is given up after a minute, when no other time was given', async () => {
+      const way = await Way.to(url)
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+      onTestFinished(() => void vi.useRealTimers())
+      await using store = await RedisStore.connect(way.url, { prefix: freshPrefix() })
+      way.silence()
+      let failed: unknown
+      const loading = failure(store.load('a')).then((error) => {
+        failed = error
+      })
+      let passed = 0
+      for (; failed === undefined && passed < 90_000; passed += 1000) {
+        await vi.advanceTimersByTimeAsync(1000)
+        // Sockets, which have no part in this clock, are closed and made meanwhile.
+        for (let turns = 0; turns < 50; turns++) await nextTurn()
+      }
+      await loading
+      expect(failed).toBeInstanceOf(StoreUnavailable)
+      expect(passed).toBe(60_000)
+      way.close()
     })
 
     test('can be left: closing the store does not wait for it (B92)', async () => {

@@ -1,6 +1,7 @@
-import { OutcomeUnknown, SchemaMissing, StoreUnavailable } from '@harel/store-base'
+import { OutcomeUnknown, SchemaMissing, StoreUnavailable, TimeLimit } from '@harel/store-base'
 import { type Sql, type SqlExecutor, type SqlResult, wasNotSent } from '@harel/store-base/sql'
 import type { Host } from './hosts.js'
+import { type Answer, post } from './http.js'
 import type { Settings } from './options.js'
 
 interface StatementResult {
@@ -13,13 +14,6 @@ interface StatementResult {
 interface Reply {
   results?: StatementResult[]
   error?: string
-}
-
-interface Answer {
-  readonly status: number
-  readonly text: string
-  /** Of the node, as it states it. */
-  readonly version: string
 }
 
 /** Nobody has begun to carry out the request: another node may, or this one later. */
@@ -45,12 +39,14 @@ const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => 
 export class RqliteExecutor implements SqlExecutor {
   readonly #hosts: readonly Host[]
   readonly #settings: Settings
+  readonly #limit: TimeLimit
   readonly #underWay = new Set<Promise<unknown>>()
   #current = 0
 
   constructor(hosts: readonly Host[], settings: Settings) {
     this.#hosts = hosts
     this.#settings = settings
+    this.#limit = new TimeLimit(settings.timeout)
   }
 
   read(statements: readonly Sql[]): Promise<SqlResult[]> {
@@ -106,27 +102,26 @@ export class RqliteExecutor implements SqlExecutor {
     }
   }
 
-  async #send({ url, authorization }: Host, path: string, body: string): Promise<Answer> {
+  async #send({ origin, base, authorization }: Host, path: string, body: string): Promise<Answer> {
     const headers = { 'content-type': 'application/json', ...(authorization && { authorization }) }
-    const signal = AbortSignal.timeout(this.#settings.timeout)
+    const { answer, abandon } = post(origin, `${base}${path}`, headers, body)
     try {
-      // A redirection is not followed, since it would turn a POST into a GET and could lead anywhere.
-      const reply = await fetch(`${url}${path}`, { method: 'POST', headers, body, signal, redirect: 'manual' })
-      return { status: reply.status, text: await reply.text(), version: reply.headers.get('x-rqlite-version') ?? '' }
+      return await this.#limit.within(answer)
     } catch (error) {
+      abandon()
       throw wasNotSent(error) ? new NotTaken(error) : new OutcomeUnknown('rqlite did not reply', error)
     }
   }
 }
 
-/** A statement with its parameters. Beyond 2^53 a number without a point would be an integer, and not the same one. */
-const toJson = ({ sql, params }: Sql): string =>
-  `[${[sql, ...params]
-    .map((value) => {
-      const text = JSON.stringify(value)
-      return Number.isInteger(value) && !Number.isSafeInteger(value) && !text.includes('e') ? `${text}.0` : text
-    })
-    .join()}]`
+/** A parameter. Beyond 2^53 a number without a point would be an integer, and not the same one. */
+const valueToJson = (value: Sql['params'][number]): string => {
+  const text = JSON.stringify(value)
+  return Number.isInteger(value) && !Number.isSafeInteger(value) && !text.includes('e') ? `${text}.0` : text
+}
+
+/** A statement with its parameters. */
+const toJson = ({ sql, params }: Sql): string => `[${[JSON.stringify(sql), ...params.map(valueToJson)].join()}]`
 
 /**
  * A node that does not know the level takes it for `weak`, which may show what was a while ago. It came with 8.32 and was

@@ -1,8 +1,11 @@
 import { InvalidArgument } from '@harel/store-base'
+import { type Origin, originOf } from './http.js'
 
 /** A node: where requests to it go, and with what. */
 export interface Host {
-  readonly url: string
+  readonly origin: Origin
+  /** In front of the paths. */
+  readonly base: string
   readonly authorization: string | undefined
 }
 
@@ -31,10 +34,11 @@ export function parseHosts(urls: string | readonly string[], { username, passwor
   }
   const given = username === undefined ? undefined : basic(username, password ?? '')
   return list.map((text) => {
-    const { protocol, origin, pathname, search, hash, ...own } = parse(text)
+    const { url, username, password } = parse(text)
+    const { protocol, pathname, search, hash } = url
     if (!/^https?:$/.test(protocol) || search !== '' || hash !== '') throw invalidUrl()
-    const authorization = given ?? (own.username === '' ? undefined : basic(own.username, own.password))
-    return { url: `${origin}${pathname.replace(/\/+$/, '')}`, authorization }
+    const authorization = given ?? (username === '' ? undefined : basic(username, password))
+    return { origin: originOf(url), base: pathname.replace(/\/+$/, ''), authorization }
   })
 }
 
@@ -42,12 +46,8 @@ const invalidUrl = () => new InvalidArgument('urls', '(not shown)', 'URLs with h
 
 function parse(text: unknown) {
   try {
-    const { protocol, origin, pathname, search, hash, username, password } = new URL(String(text))
-    return {
-      ...{ protocol, origin, pathname, search, hash },
-      username: decodeURIComponent(username),
-      password: decodeURIComponent(password),
-    }
+    const url = new URL(String(text))
+    return { url, username: decodeURIComponent(url.username), password: decodeURIComponent(url.password) }
   } catch {
     throw invalidUrl()
   }

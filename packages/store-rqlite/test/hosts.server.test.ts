@@ -48,7 +48,8 @@ withServer('rqlite', ({ url }) => {
       for (const call of [store.load('a'), store.commit(execution('a')), store.ackOutbox(1)]) {
         const error = await failure(call)
         expect(error).toBeInstanceOf(StoreUnavailable)
-        expect(error).toMatchObject({ retryable: true, cause: { message: 'fetch failed' } })
+        const code = expect.stringMatching(/ECONNREFUSED|ENOTFOUND|EAI_AGAIN/)
+        expect(error).toMatchObject({ retryable: true, cause: { code } })
       }
       await store.close()
       await expect(store.load('a')).rejects.toBeInstanceOf(StoreClosed)
@@ -151,7 +152,7 @@ withServer('rqlite', ({ url }) => {
     test('a certificate that nobody vouches for is StoreUnavailable, with the reason as its cause', async () => {
       const error = await failure(RqliteStore.connect(await secure(), { failoverTimeout: 0 }))
       expect(error).toBeInstanceOf(StoreUnavailable)
-      expect(error).toMatchObject({ cause: { cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' } } })
+      expect(error).toMatchObject({ cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' } })
     })
   })
 })

@@ -56,6 +56,7 @@ export class RemoteSqliteBackend implements StoreBackend {
   readonly #executor: SqlExecutor
   #options: RemoteSqliteOptions
   #statements: SqliteStatements
+  #guarded: ReturnType<typeof guardedCommits>
   readonly #commits: Coalescer<PreparedCommit, Verdict> | undefined
 
   constructor(executor: SqlExecutor, capabilities: StoreCapabilities, options: RemoteSqliteOptions) {
@@ -63,6 +64,7 @@ export class RemoteSqliteBackend implements StoreBackend {
     this.#executor = executor
     this.#options = options
     this.#statements = sqliteStatements(options.prefix, options)
+    this.#guarded = guardedCommits(options)
     const { groupCommit, inFlight = 1 } = options
     if (groupCommit) {
       this.#commits = new Coalescer({
@@ -105,7 +107,7 @@ export class RemoteSqliteBackend implements StoreBackend {
         await this.#executor.transact((run) => stepwiseCommit(this.#statements, this.#options.traceMax, only, run)),
       ]
     }
-    const { statements, verdicts } = guardedCommits(this.#options, commits)
+    const { statements, verdicts } = this.#guarded(commits)
     return verdicts(await this.#executor.write(statements))
   }
 
@@ -240,6 +242,7 @@ export class RemoteSqliteBackend implements StoreBackend {
     await migrateRemoteSchema(this.#executor, this.#options.prefix)
     this.#options = { ...this.#options, summary: true }
     this.#statements = sqliteStatements(this.#options.prefix, this.#options)
+    this.#guarded = guardedCommits(this.#options)
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,5 @@
-/** `fetch` alone: a request for each transaction of `guarded-by-hand.ts`, and for each question. */
+/** `node:http` alone: a request for each transaction of `guarded-by-hand.ts`, and for each question. */
+import { request } from 'node:http'
 import type { Database, Statement } from './guarded-by-hand.ts'
 
 interface Result {
@@ -8,10 +9,26 @@ interface Result {
   last_insert_id?: number
 }
 
+/** What is answered to a text of JSON. `fetch` would do the same, but takes three times as long of the processor's time. */
+const post = (url: string, body: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json' }
+    const posted = request(url, { method: 'POST', headers }, (reply) => {
+      let text = ''
+      reply.setEncoding('utf8')
+      reply.on('data', (part) => {
+        text += part
+      })
+      reply.on('end', () => resolve(text))
+      reply.on('error', reject)
+    })
+    posted.on('error', reject)
+    posted.end(body)
+  })
+
 async function ask(url: string, statements: readonly Statement[]): Promise<Result[]> {
-  const headers = { 'content-type': 'application/json' }
-  const reply = await fetch(url, { method: 'POST', headers, body: JSON.stringify(statements) })
-  const { results = [], error } = (await reply.json()) as { results?: Result[]; error?: string }
+  const text = await post(url, JSON.stringify(statements))
+  const { results = [], error } = JSON.parse(text) as { results?: Result[]; error?: string }
   const failed = error ?? results.find((result) => result.error !== undefined)?.error
   if (failed !== undefined) throw new Error(failed)
   return results
