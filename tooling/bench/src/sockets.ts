@@ -16,7 +16,7 @@ const sumOf = ({ sent, received }: Traffic, { bytesWritten, bytesRead }: Socket)
   received: received + bytesRead,
 })
 
-// From the beginning: the connections of `fetch` outlast those who have made them.
+// From the beginning: connections that are kept for the next request outlast those who have made them.
 subscribe('net.client.socket', (message) => {
   const { socket } = message as { socket: Socket }
   open.add(socket)
