@@ -69,11 +69,6 @@ export class Coalescer<Item, Result> {
 
   /** The oldest items that may run together: distinct keys, none of which is under way, in the order of the keys. */
   #take(): Waiting<Item, Result>[] {
-    const [only] = this.#queue
-    if (only !== undefined && this.#queue.length === 1) {
-      // What there is to do is plain where nothing else has come, as when callers go one after the other.
-      return this.#busyKeys.has(only.key) ? [] : this.#queue.splice(0)
-    }
     const { maxItems, maxSize, sizeOf } = this.#options
     const batch: Waiting<Item, Result>[] = []
     let left: Waiting<Item, Result>[] = []

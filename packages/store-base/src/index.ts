@@ -42,6 +42,7 @@ export {
   type PreparedSpawn,
   prepareCommit,
   type SummaryColumns,
+  textLength,
 } from './prepare.js'
 export type * from './protocol.js'
 export type { CheckedQueuePage, CheckedTimerPage } from './queues.js'

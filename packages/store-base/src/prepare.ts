@@ -60,6 +60,14 @@ export interface PreparedSpawn {
   readonly context: string
 }
 
+/** The length of all texts of JSON in a commit: their bytes or less, a third of them at least. */
+export function textLength({ data, emits, spawns, trace = '' }: PreparedCommit): number {
+  let length = data.length + trace.length
+  for (const { event } of emits) length += event.length
+  for (const { context } of spawns) length += context.length
+  return length
+}
+
 const CHANGES = ['emits', 'processedEventId', 'timers', 'spawns', 'trace', 'step'] as const
 const NOTHING: readonly never[] = []
 

@@ -149,7 +149,7 @@ export class Client {
 
   #attempt(sql: Sql | TransactionSql, text: string, params: readonly Param[]): Promise<Row[]> {
     const answer = send(sql, text, params, this.#prepare)
-    return this.#limit === undefined ? answer : this.#limit.within(answer)
+    return this.#limit?.within(answer) ?? answer
   }
 }
 

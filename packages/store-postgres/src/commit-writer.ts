@@ -1,6 +1,6 @@
-import { Coalescer, CommitTooLarge, type PreparedCommit, type Verdict } from '@harel/store-base'
+import { Coalescer, CommitTooLarge, type PreparedCommit, textLength, type Verdict } from '@harel/store-base'
 import { type Client, isLocked, isRefused } from './client.js'
-import { commitAllParams, commitParams, lengthOf, type Outcome, outcomes, textsOf } from './commit.js'
+import { commitAllParams, commitParams, type Outcome, outcomes, textsOf } from './commit.js'
 import type { Functions } from './commit-functions.js'
 import { untilFree } from './pause.js'
 
@@ -18,7 +18,7 @@ export interface CommitWriterOptions {
 export const MAX_BYTES = 256 * 1024 * 1024
 
 function checkSize(commit: PreparedCommit): void {
-  if (3 * lengthOf(commit) <= MAX_BYTES) return
+  if (3 * textLength(commit) <= MAX_BYTES) return
   const bytes = textsOf(commit).reduce((sum, text) => sum + Buffer.byteLength(text), 0)
   if (bytes > MAX_BYTES) throw new CommitTooLarge('bytes', bytes, MAX_BYTES)
 }
@@ -47,7 +47,7 @@ export class CommitWriter {
     this.#batches = new Coalescer({
       run: (batch) => this.#writeAll(batch),
       keyOf: ({ id }) => id,
-      sizeOf: lengthOf,
+      sizeOf: textLength,
       mayReplay: isRefused,
       inFlight: IN_FLIGHT,
     })
@@ -105,9 +105,11 @@ export class CommitWriter {
 function callsOf(name: string, settings = ''): (params: number) => string {
   const texts = new Map<number, string>()
   return (params) => {
-    const text =
-      texts.get(params) ?? `SELECT ${name}(${Array.from({ length: params }, (_, index) => `$${index + 1}`)}${settings})`
-    texts.set(params, text)
+    let text = texts.get(params)
+    if (text === undefined) {
+      text = `SELECT ${name}(${Array.from({ length: params }, (_, index) => `$${index + 1}`)}${settings})`
+      texts.set(params, text)
+    }
     return text
   }
 }

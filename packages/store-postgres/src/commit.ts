@@ -14,14 +14,6 @@ export const textsOf = ({ data, emits, spawns, trace = '' }: PreparedCommit): st
   trace,
 ]
 
-/** The length of these texts: their bytes or less, a third of them at least. */
-export function lengthOf({ data, emits, spawns, trace = '' }: PreparedCommit): number {
-  let length = data.length + trace.length
-  for (const { event } of emits) length += event.length
-  for (const { context } of spawns) length += context.length
-  return length
-}
-
 /** What of a commit is a column of its own, but for the texts of JSON. */
 const fieldsOf = (commit: PreparedCommit): Param[] => [
   commit.id,

@@ -131,7 +131,7 @@ export class Connection {
   }
 
   #answered<T>(command: Promise<T>): Promise<T> {
-    const answer = this.#limit === undefined ? command : this.#limit.within(command)
+    const answer = this.#limit?.within(command) ?? command
     return this.#resends ? answer : this.#orGivenUp(answer)
   }
 

@@ -1,13 +1,9 @@
-import http, { type OutgoingHttpHeaders } from 'node:http'
+import http, { type OutgoingHttpHeaders, type RequestOptions } from 'node:http'
 import https from 'node:https'
 import { urlToHttpOptions } from 'node:url'
 
 /** Where requests go. */
-export interface Origin {
-  readonly protocol: string
-  readonly hostname: string
-  readonly port: string | number
-}
+export type Origin = Pick<RequestOptions, 'protocol' | 'hostname' | 'port'>
 
 export interface Answer {
   readonly status: number
@@ -25,8 +21,8 @@ export interface Posted {
 }
 
 export function originOf(url: URL): Origin {
-  const { protocol = '', hostname = '', port = '' } = urlToHttpOptions(url)
-  return { protocol: protocol ?? '', hostname: hostname ?? '', port: port ?? '' }
+  const { protocol, hostname, port } = urlToHttpOptions(url)
+  return { protocol, hostname, port }
 }
 
 /**

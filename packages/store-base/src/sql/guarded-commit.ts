@@ -173,17 +173,17 @@ const insertedIds = ({ changes, lastId }: SqlResult): number[] =>
 /** How many characters of rows travel as one parameter at most: as JSON they are more, and sqld takes 5 MB. */
 const PART = 500_000
 
-/** Statements over rows, in their order; none for no rows. */
-type OverRows = (rows: readonly Row[]) => Sql[]
-
 /**
- * A statement over rows. Rows travel together as one JSON text, so that it is as long for many as for two; a row that is
- * large, or the only one, travels as it is.
+ * A statement over rows, to be given their lists: one or several in their order, none for no rows. Rows travel together as
+ * one JSON text, so that a statement is as long for many as for two; a row that is large, or the only one, travels as it is.
  *
  * @param width how many values a row has
  * @param text of the statement, given the expressions of a row's values and a FROM clause, into which it may put a table
  */
-function over(width: number, text: (values: readonly string[], from: (table?: string) => string) => string): OverRows {
+function over(
+  width: number,
+  text: (values: readonly string[], from: (table?: string) => string) => string,
+): (rows: readonly Row[]) => Sql[] {
   const values = (expression: (index: number) => string) =>
     Array.from({ length: width }, (_, index) => expression(index))
   const one = text(

@@ -12,7 +12,7 @@ import { Coalescer } from '../coalescer.js'
 import { CommitTooLarge } from '../errors.js'
 import { type CheckedListQuery, listingPage } from '../listing.js'
 import { Names } from '../names.js'
-import type { PreparedCommit } from '../prepare.js'
+import { type PreparedCommit, textLength } from '../prepare.js'
 import type { StoreCapabilities } from '../protocol.js'
 import type { CheckedQueuePage, CheckedTimerPage } from '../queues.js'
 import type { DueTimer } from '../records.js'
@@ -20,7 +20,7 @@ import type { SqlExecutor, SqlResult } from './executor.js'
 import { guardedCommits } from './guarded-commit.js'
 import type { Sql } from './listing.js'
 import { migrateRemoteSchema } from './remote-schema.js'
-import { type SqliteStatements, sqliteStatements } from './sqlite-statements.js'
+import { sqliteStatements } from './sqlite-statements.js'
 import { stepwiseCommit } from './stepwise-commit.js'
 import { fromSummaryColumn } from './summary-text.js'
 
@@ -50,27 +50,38 @@ const textOrNull = (value: Value | undefined): string | null =>
 const numberOrNull = (value: Value | undefined): number | null =>
   value === null || value === undefined ? null : Number(value)
 
+type Statements = ReturnType<typeof statementsOf>
+
+/** All that is asked of the database, made once for a store and its transactions. */
+const statementsOf = (options: Pick<RemoteSqliteOptions, 'prefix' | 'traceMax' | 'summary'>) => ({
+  ...sqliteStatements(options.prefix, options),
+  commits: guardedCommits(options),
+})
+
 /** The protocol on a database of SQLite's dialect that is not in this process, over its executor. */
 export class RemoteSqliteBackend implements StoreBackend {
   readonly capabilities: StoreCapabilities
   readonly #executor: SqlExecutor
   #options: RemoteSqliteOptions
-  #statements: SqliteStatements
-  #guarded: ReturnType<typeof guardedCommits>
+  #statements: Statements
   readonly #commits: Coalescer<PreparedCommit, Verdict> | undefined
 
-  constructor(executor: SqlExecutor, capabilities: StoreCapabilities, options: RemoteSqliteOptions) {
+  constructor(
+    executor: SqlExecutor,
+    capabilities: StoreCapabilities,
+    options: RemoteSqliteOptions,
+    statements = statementsOf(options),
+  ) {
     this.capabilities = capabilities
     this.#executor = executor
     this.#options = options
-    this.#statements = sqliteStatements(options.prefix, options)
-    this.#guarded = guardedCommits(options)
+    this.#statements = statements
     const { groupCommit, inFlight = 1 } = options
     if (groupCommit) {
       this.#commits = new Coalescer({
         run: (batch) => this.#commitAll(batch),
         keyOf: ({ id }) => id,
-        sizeOf,
+        sizeOf: textLength,
         mayReplay: (error) => executor.reasonOf(error) === 'refused',
         inFlight,
         // Callers who all wait for one transaction come back at once, and nobody would be left for the other.
@@ -107,7 +118,7 @@ export class RemoteSqliteBackend implements StoreBackend {
         await this.#executor.transact((run) => stepwiseCommit(this.#statements, this.#options.traceMax, only, run)),
       ]
     }
-    const { statements, verdicts } = this.#guarded(commits)
+    const { statements, verdicts } = this.#statements.commits(commits)
     return verdicts(await this.#executor.write(statements))
   }
 
@@ -234,15 +245,15 @@ export class RemoteSqliteBackend implements StoreBackend {
 
   /** The same inside a caller's transaction. */
   within(transaction: SqlExecutor): RemoteSqliteBackend {
-    return new RemoteSqliteBackend(transaction, this.capabilities, { ...this.#options, groupCommit: false })
+    const options = { ...this.#options, groupCommit: false }
+    return new RemoteSqliteBackend(transaction, this.capabilities, options, this.#statements)
   }
 
   /** Adds what was left out at start-up because a table is large. */
   async migrate(): Promise<void> {
     await migrateRemoteSchema(this.#executor, this.#options.prefix)
     this.#options = { ...this.#options, summary: true }
-    this.#statements = sqliteStatements(this.#options.prefix, this.#options)
-    this.#guarded = guardedCommits(this.#options)
+    this.#statements = statementsOf(this.#options)
   }
 
   async close(): Promise<void> {
@@ -291,13 +302,6 @@ export class RemoteSqliteBackend implements StoreBackend {
     if (size > limit) throw new CommitTooLarge('bytes in a row', size, limit)
   }
 }
-
-/** How many characters of a commit are sent, about. */
-const sizeOf = ({ data, emits, spawns, trace }: PreparedCommit): number =>
-  emits.reduce((sum, { event }) => sum + event.length, 0) +
-  spawns.reduce((sum, { context }) => sum + context.length, 0) +
-  data.length +
-  (trace?.length ?? 0)
 
 const deletion = (table: string, seqs: readonly number[]): Sql[] =>
   seqs.length === 0
