@@ -31,6 +31,12 @@ export interface Task {
 export const operationOf = ({ run, isSync, prepare, times }: Variant, concurrency: number): Operation =>
   isSync ? { run, prepare, times } : { run: async () => await run(), concurrency, prepare, times }
 
+/**
+ * With many at once a turn lasts longer, in milliseconds, for at its beginning all of them come at the same time, and at
+ * its end ever fewer are under way.
+ */
+const turnOf = (concurrency: number): number => (concurrency > 16 ? 200 : 100)
+
 /** Measures them in turns, each against the fastest of the drivers and of the peers. */
 export async function measureVariants(
   variants: Readonly<Record<string, Variant>>,
@@ -40,7 +46,7 @@ export async function measureVariants(
   const entries = Object.entries(variants)
   const { concurrency } = task
   const operations = Object.fromEntries(entries.map(([name, variant]) => [name, operationOf(variant, concurrency)]))
-  const timings = await measureInTurns(operations, { seconds, turnMs: 100, onProgress })
+  const timings = await measureInTurns(operations, { seconds, turnMs: turnOf(concurrency), onProgress })
   const fastest = (wanted: Role): Timing | undefined =>
     entries
       .flatMap(([name, { role }]) => (role === wanted ? (timings[name] ?? []) : []))

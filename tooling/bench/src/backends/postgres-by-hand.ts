@@ -80,14 +80,16 @@ export function byHand(sql: Sql): Actions {
   }
 }
 
-/** One call for all commits that wait, with another one under way. */
+/** So many commits share a call at most: of 256 at once, half are prepared here while the server writes the others. */
+const TOGETHER = 128
+
+/** One call for commits that wait, with another one under way. */
 export function batchesByHand(sql: Sql): Partial<Actions> {
-  let waiting: { row: Row; resolve: (seq: number) => void; reject: (error: unknown) => void }[] = []
+  const waiting: { row: Row; resolve: (seq: number) => void; reject: (error: unknown) => void }[] = []
   let underWay = 0
   const send = async () => {
     if (underWay === 2 || waiting.length === 0) return
-    const sent = waiting
-    waiting = []
+    const sent = waiting.splice(0, TOGETHER)
     underWay++
     try {
       const columns = sent[0]?.row.map((_, column) => sent.map(({ row }) => row[column] ?? null)) ?? []
