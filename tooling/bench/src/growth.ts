@@ -48,7 +48,8 @@ async function measureAt(
     const workload = isStandIn && usual.pages !== undefined ? { ...usual, pages: 1 } : usual
     const task = {
       ...{ backend, workload: workloadOf(name, rows), concurrency, goals: [] },
-      seconds: isStandIn ? seconds / 2 : seconds,
+      // What is judged are ratios of ratios.
+      seconds: isStandIn ? seconds / 2 : seconds * 2,
     }
     const progress = (part: number) => onProgress(0.5 + (index + part) / growing.length / 2)
     const variants = variantsOf(opened.contenders, workload, stock, concurrency)
@@ -57,7 +58,10 @@ async function measureAt(
   return results
 }
 
-/** Judges how a ratio to the driver grows: what the driver itself loses, a store may lose too. */
+/**
+ * A store's curve should stay within 1.2 × of the curve by hand; or, where a store takes longer than that from the start,
+ * at the distance that it has there: what the driver itself loses, a store may lose too.
+ */
 function judge(results: readonly Result[]): Result[] {
   const [smallest = 0] = SIZES
   return results.map((result) => {
@@ -70,8 +74,13 @@ function judge(results: readonly Result[]): Result[] {
         other.workload === workloadOf(operation, smallest),
     )
     if (ratioToDriver === null || start?.ratioToDriver == null || start === result) return result
-    const growth = compare(ratioToDriver / start.ratioToDriver, '× the growth by hand', { max: 1.2 })
-    return { ...result, comparisons: [growth] }
+    const growth = ratioToDriver / start.ratioToDriver
+    const target = { max: 1.2 }
+    const comparison =
+      growth > target.max && ratioToDriver <= target.max
+        ? compare(ratioToDriver, '× the time by hand', target)
+        : compare(growth, '× the growth by hand', target)
+    return { ...result, comparisons: [comparison] }
   })
 }
 
