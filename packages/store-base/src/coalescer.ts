@@ -6,7 +6,7 @@ export interface CoalescerOptions<Item, Result> {
   sizeOf(item: Item): number
   /** Whether this error of `run` proves that nothing of the batch was written, so that its items may be run again. */
   mayReplay(error: unknown): boolean
-  /** Default: 256. */
+  /** Default: its part of 256, of which each batch that may be under way has one. */
   maxItems?: number
   /** The largest sum of `sizeOf` in a batch, unless a single item is larger. Default: 4 MiB. */
   maxSize?: number
@@ -20,6 +20,9 @@ interface Waiting<Item, Result> {
   resolve(result: Result): void
   reject(error: unknown): void
 }
+
+/** How many items are under way at most, where nothing else is said. */
+const MOST_UNDER_WAY = 256
 
 /**
  * Group commit: what arrives while a batch is under way makes up the next one. An item that finds nothing under way is
@@ -37,7 +40,10 @@ export class Coalescer<Item, Result> {
   #idle: (() => void)[] = []
 
   constructor(options: CoalescerOptions<Item, Result>) {
-    this.#options = { maxItems: 256, maxSize: 4 * 1024 * 1024, inFlight: 1, ...options }
+    const { inFlight = 1 } = options
+    // Parts, because callers who all wait for one batch come back at once, and nobody would be left for the others.
+    const maxItems = Math.ceil(MOST_UNDER_WAY / inFlight)
+    this.#options = { maxItems, maxSize: 4 * 1024 * 1024, ...options, inFlight }
   }
 
   submit(item: Item): Promise<Result> {

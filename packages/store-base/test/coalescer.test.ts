@@ -216,6 +216,16 @@ describe('several batches in flight', () => {
     expect(numbers().flat().indexOf(1)).toBeLessThan(numbers().flat().indexOf(2))
   })
 
+  test('leave half of 256 who came together for the other one, again and again', async () => {
+    const { coalescer, batches, most } = database({ inFlight: 2 })
+    const caller = async (n: number) => {
+      for (let round = 0; round < 3; round++) await coalescer.submit(item(n))
+    }
+    await Promise.all(Array.from({ length: 256 }, (_, n) => caller(n)))
+    expect(batches.map(({ length }) => length)).toEqual([128, 128, 128, 128, 128, 128])
+    expect(most()).toBe(2)
+  })
+
   test('are one where nothing else is said', async () => {
     const { coalescer, most } = database({ maxItems: 1 })
     await Promise.all([1, 2, 3].map((n) => coalescer.submit(item(n))))

@@ -23,11 +23,8 @@ function checkSize(commit: PreparedCommit): void {
   if (bytes > MAX_BYTES) throw new CommitTooLarge('bytes', bytes, MAX_BYTES)
 }
 
-/**
- * One transaction with commits is made here while the server writes the other one. Two of half the size, for callers who
- * all wait for one come back at once, and the server would have nothing to do meanwhile.
- */
-const BATCHES = { inFlight: 2, maxItems: 128 }
+/** How many transactions with commits may be under way at once: one is made here while the server writes the other one. */
+const IN_FLIGHT = 2
 
 /** Writes commits, together where they come together, and waits for executions that somebody else holds. */
 export class CommitWriter {
@@ -52,7 +49,7 @@ export class CommitWriter {
       keyOf: ({ id }) => id,
       sizeOf: textLength,
       mayReplay: isRefused,
-      ...BATCHES,
+      inFlight: IN_FLIGHT,
     })
   }
 

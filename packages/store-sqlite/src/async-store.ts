@@ -37,11 +37,8 @@ const remote = (call: (method: string, args: readonly unknown[]) => Promise<unkn
 const isLockTimeout = (error: unknown): boolean =>
   error instanceof StoreUnavailable && /^SQLITE_(BUSY|LOCKED)/.test(String((error.cause as { code?: unknown })?.code))
 
-/**
- * While the thread writes one batch, the next is prepared here. Two of half the size, for callers who all wait for one
- * batch come back at once, and the thread would have nothing to do meanwhile.
- */
-const BATCHES = { inFlight: 2, maxItems: 128 }
+/** How many batches may be under way at once: one is made here while the thread writes the other one. */
+const IN_FLIGHT = 2
 
 /**
  * Keeps executions in a SQLite file, on a thread of its own: the caller's thread never waits for the disk. Commits that
@@ -65,7 +62,7 @@ export class AsyncSqliteStore extends CheckedStore {
       keyOf: ({ id }) => id,
       sizeOf: ({ data }) => data.length,
       mayReplay: (error) => thread.alive && !(error instanceof OutcomeUnknown) && !isLockTimeout(error),
-      ...BATCHES,
+      inFlight: IN_FLIGHT,
     })
     const backend: StoreBackend = Object.assign(Object.create(store), {
       capabilities: thread.capabilities,

@@ -38,9 +38,6 @@ export interface RemoteSqliteOptions {
 type Row = SqlResult['rows'][number]
 type Value = Row[number]
 
-/** How many commits are under way at most. */
-const MAX_IN_FLIGHT = 256
-
 /** How many rows are asked for at most once all of them were too many for one answer. */
 const LARGEST_PART = 1000
 
@@ -84,8 +81,6 @@ export class RemoteSqliteBackend implements StoreBackend {
         sizeOf: textLength,
         mayReplay: (error) => executor.reasonOf(error) === 'refused',
         inFlight,
-        // Callers who all wait for one transaction come back at once, and nobody would be left for the other.
-        maxItems: MAX_IN_FLIGHT / inFlight,
       })
     }
   }
